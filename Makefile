@@ -306,9 +306,10 @@ utility-public: $(VENV)/.bench $(VECTORS)
 		--glove $(VECTORS) --folder build/utility-public-kinds
 
 # One round and two from a pool of half a million texts, of which one in fifty is on the subject.
+# PART=10 takes one document in ten, to see that all of it runs.
 utility-public-large: $(VENV)/.bench
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/utility_public_large.py \
-		--data $(BENCH_DATA) --folder build/utility-public
+		--data $(BENCH_DATA) --folder build/utility-public --part $(or $(PART),1)
 
 attacks: $(VENV)/.bench $(VECTORS)
 	$(BIN)/python benchmarks/attacks.py --data $(BENCH_DATA) --glove $(VECTORS) --folder build/attacks

@@ -140,12 +140,20 @@ def nearest_of(pool: Pool, texts: list[str], count: int) -> tuple[np.ndarray, np
 class Election:
     """A pool, the texts that private documents find nearest in it, and a classifier."""
 
-    def __init__(self, name: str, folder: Path, private: Reviews, tested: Reviews) -> None:
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        private: Reviews,
+        tested: Reviews,
+        search: str | None = None,
+    ) -> None:
         self.folder = folder / f"pool-{name}"
         if not self.folder.exists():
             start = time.monotonic()
             source = folder / f"{name}.parquet"
-            qc.build_pool(source, self.folder, provenance="public", encoder="lsa")
+            given = {"provenance": "public", "encoder": "lsa", "search": search}
+            qc.build_pool(source, self.folder, **given)
             print(f"pool {name}: built in {time.monotonic() - start:.0f} s", flush=True)
         self.pool: Pool = open_pool(str(self.folder))
         self.labels = private.labels
@@ -318,12 +326,17 @@ def report(found: dict[str, list[float]]) -> None:
             print(f"{name}: {interval(own)}")
 
 
+def parser(description: str | None) -> argparse.ArgumentParser:
+    """Return a parser of the folder of the three corpora, and that of what is made."""
+    made = argparse.ArgumentParser(description=description)
+    made.add_argument("--data", required=True, type=Path, help="a folder: the three corpora")
+    made.add_argument("--folder", required=True, type=Path)
+    return made
+
+
 def places(description: str | None) -> tuple[Path, Path]:
     """Return the folder of the three corpora, and that of what is made, from the command line."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--data", required=True, type=Path, help="a folder: the three corpora")
-    parser.add_argument("--folder", required=True, type=Path)
-    given = parser.parse_args()
+    given = parser(description).parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
     return given.data, given.folder
 

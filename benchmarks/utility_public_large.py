@@ -18,7 +18,8 @@ One round of votes is compared with
 
     python benchmarks/utility_public_large.py --data ../shared/data --folder build/utility-public
 
-Pool, nearest texts and scores stay in the folder, so that a stopped run can go on.
+Pool, nearest texts and scores stay in the folder, so that a stopped run can go on. With --part 10,
+a tenth of everything shows in minutes that all of it runs; its figures mean nothing.
 """
 
 from __future__ import annotations
@@ -39,10 +40,10 @@ from utility_public import (
     Reviews,
     Scores,
     column,
-    places,
     prepare,
     released,
 )
+from utility_public import parser as parser_of_places
 from utility_public_rounds import coarse
 
 from quietcorpus.indexes import lsa
@@ -63,6 +64,8 @@ HIGHER = 4
 """Deviations of a threshold that fewer texts pass by chance: one in 31,574."""
 DRAWS = 2
 NAME = "whole"
+LISTS = 2_808
+"""The lists that a pool of the whole size gets."""
 FIRST = Fraction(1, 5)
 """The first release's share of epsilon, where there are two."""
 
@@ -77,10 +80,11 @@ def windows(texts: list[str], step: int) -> list[str]:
     return list(found)
 
 
-def write_pool(data: Path, folder: Path, pooled: Reviews) -> None:
-    """Write the texts of the pool."""
+def write_pool(data: Path, folder: Path, pooled: Reviews, part: int) -> None:
+    """Write the texts of the pool, of one other text in `part`."""
     files = "cfpb_complaints.parquet", "commit_messages.parquet"
-    others = windows([text for name in files for text in column(data / name, "text")], STEP)
+    texts = [text for name in files for text in column(data / name, "text")[::part]]
+    others = windows(texts, STEP)
     pq.write_table(pa.table({"text": [*pooled.texts, *others]}), folder / f"{NAME}.parquet")
 
 
@@ -133,9 +137,16 @@ class Outcome(NamedTuple):
 class Large:
     """A large pool, with what reviews find nearest in it by its lists, and among all its texts."""
 
-    def __init__(self, folder: Path, private: Reviews, pooled: Reviews, tested: Reviews) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        private: Reviews,
+        pooled: Reviews,
+        tested: Reviews,
+        search: str | None,
+    ) -> None:
         self.private = private
-        self.election = Election(NAME, folder, private, tested)
+        self.election = Election(NAME, folder, private, tested, search)
         self.pool: Pool = self.election.pool
         assert self.pool.lists is not None
         assert self.pool.encoder is not None
@@ -333,11 +344,20 @@ def row(found: dict[str, list[float]], key: str, nearest: int, words: str) -> st
 
 def main() -> None:
     """Measure what is not measured yet, and print the tables."""
-    data, folder = places(__doc__)
-    private, pooled, tested = prepare(data, folder)
-    write_pool(data, folder, pooled)
+    parser = parser_of_places(__doc__)
+    parser.add_argument("--part", type=int, default=1, help="one document in so many")
+    given = parser.parse_args()
+    part = given.part
+    folder: Path = given.folder if part == 1 else given.folder / f"part-{part}"
+    folder.mkdir(parents=True, exist_ok=True)
+    private, pooled, tested = (
+        one.of(np.arange(0, len(one.texts), part)) for one in prepare(given.data, folder)
+    )
+    write_pool(given.data, folder, pooled, part)
     scores = Scores(folder / "large.json")
-    Measures(Large(folder, private, pooled, tested), scores).all()
+    # The whole has lists by its size.
+    search = None if part == 1 else f"ivf:lists={LISTS // part}"
+    Measures(Large(folder, private, pooled, tested, search), scores).all()
     report(scores.found)
 
 

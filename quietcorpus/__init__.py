@@ -32,6 +32,7 @@ from quietcorpus.artefacts import (
 from quietcorpus.calibration import (
     calibrate_bags,
     calibrate_public_texts,
+    calibrate_rounds,
     calibrate_sentences,
     calibrate_words,
     compare_indexes,
@@ -76,6 +77,7 @@ __all__ = [
     "build_vocabulary",
     "calibrate_bags",
     "calibrate_public_texts",
+    "calibrate_rounds",
     "calibrate_sentences",
     "calibrate_words",
     "canaries",

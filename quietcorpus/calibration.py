@@ -20,6 +20,7 @@ from quietcorpus.places import Place, absolute, process_restored
 from quietcorpus.transforms.errors import InputError
 
 if TYPE_CHECKING:
+    from quietcorpus.mechanisms.vote_rounds import Rounds
     from quietcorpus.pipelines.calibrate.bags import Calibrated
     from quietcorpus.pipelines.calibrate.public_texts_report import CalibratedVotes
     from quietcorpus.pipelines.calibrate.sentences import CalibratedEmbedding
@@ -384,3 +385,28 @@ def calibrate_public_texts(
         settings,
         progress=progress,
     )
+
+
+@process_restored()
+def calibrate_rounds(*, epsilon: Number, delta: Number, share: Number = "0.2") -> Rounds:
+    """Split a budget between two releases of public texts, of which the first narrows the pool.
+
+    Args:
+        epsilon: of both releases together.
+        delta: of both together, and of each.
+        share: the first release's share of epsilon.
+
+    Returns:
+        The epsilons to give the two releases, `first` and `second`, at `delta`; the `epsilon` that
+        both come to, by the exact composition of two Gaussians; and their `noise_multipliers`.
+
+    Raises:
+        InputError: anything that a person can mend.
+    """
+    between_0_and_1(delta=float(exact(delta)), share=float(exact(share)))
+    from quietcorpus.transforms.installed import require_installed
+
+    require_installed("dp_accounting", "flint", key="epsilon", extra="public-texts")
+    from quietcorpus.pipelines.calibrate import rounds as job
+
+    return job.calibrate(exact(epsilon), exact(delta), exact(share))

@@ -2,7 +2,7 @@
 
 Documents are split in two at random, anew for every run: one half votes in place of the private
 corpus, and what would be released is compared with the other half. Nothing private is read, and
-nothing is released.
+nothing is released. A pool that a release narrowed tells what that release does.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from quietcorpus.pipelines.calibrate.public_votes import (
     ballots_of,
     of_documents,
 )
+from quietcorpus.pipelines.card.together import is_accounted
 from quietcorpus.pipelines.kinds.public_texts_votes import MOST_SUMS
 from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
@@ -80,6 +81,7 @@ class TriedPool:
         source: its place.
         texts: the number of its texts.
         can_smooth: whether they are enough for estimates by their embeddings.
+        narrowed_by: the release that narrowed it; None for a public one.
         encoder: the encoder of documents, with which it was made.
     """
 
@@ -87,19 +89,22 @@ class TriedPool:
     source: PoolSource
     texts: int
     can_smooth: bool
+    narrowed_by: str | None
     encoder: EncoderSource | CarriedEncoder
 
     @classmethod
     def resolve(cls, name: str, place: str, encoder: str) -> TriedPool:
         """Find a pool; raises InputError for a private one, or another encoder than its own.
 
-        `encoder` is that of pools that carry none.
+        A pool that a release narrowed is no more private than that release. `encoder` is that of
+        pools that carry none.
         """
         source = PoolSource.resolve("pool", place)
         manifest = source.open().manifest
-        if manifest.provenance != "public":
+        if manifest.guarantee is not None and not is_accounted(manifest.guarantee):
             raise InputError(
-                f"pool: {name} was made from private data; build a pool from public texts"
+                f"pool: {name} was made from private data, and nothing here accounts for that; "
+                "build a pool from public texts, or narrow one by a release"
             )
         found: EncoderSource | CarriedEncoder
         if manifest.carries_encoder:
@@ -108,7 +113,8 @@ class TriedPool:
             found = EncoderSource.resolve("encoder", encoder)
             found.check(manifest.encoder, "pool")
         enough = can_smooth(manifest.texts, manifest.encoder["dimensions"])
-        return cls(name, source, manifest.texts, enough, found)
+        narrowed_by = manifest.source["pattern"] if manifest.guarantee else None
+        return cls(name, source, manifest.texts, enough, narrowed_by, found)
 
     def ballots(
         self, documents: VotingDocuments, nearest: int, on_done: Callable[[int], object]
@@ -177,6 +183,7 @@ def calibrate(
         released=settings.documents or len(splits[0].voting),
         own=(float(direct[0]), float(direct[1])),
         pools={name: trial.unweighted(name, splits) for name in ballots},
+        narrowed={one.name: one.narrowed_by for one in pools if one.narrowed_by is not None},
         tried=tried,
         outcomes=outcomes,
     )

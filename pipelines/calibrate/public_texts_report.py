@@ -53,6 +53,7 @@ class CalibratedVotes(NamedTuple):
         released: the number of documents that the noise is for.
         own: the mean distance and macro-F1 of the documents that vote, as they are.
         pools: the distance of each pool, by its name, if all texts weigh the same.
+        narrowed: by a pool's name, the release that narrowed it; public ones are left out.
         tried: all pools and numbers of votes.
         outcomes: one for each epsilon, and at last one without noise.
     """
@@ -62,6 +63,7 @@ class CalibratedVotes(NamedTuple):
     released: int
     own: tuple[float, float]
     pools: dict[str, float]
+    narrowed: dict[str, str]
     tried: Sequence[TriedVotes]
     outcomes: Sequence[VotesOutcome]
 
@@ -106,6 +108,11 @@ def lines(found: CalibratedVotes) -> Iterator[str]:
         f"Of each epsilon, the setting whose {what} is best over all splits and noise is among "
         "those marked with 95 % confidence, for documents like these."
     )
+    for pool, release in found.narrowed.items():
+        yield (
+            f"{pool} was narrowed by {release}: this table costs nothing more, and tells of that "
+            "corpus what the release does."
+        )
 
 
 def _mark(number: int, choice: Choice | None) -> str:

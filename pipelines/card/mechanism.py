@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias
 from pydantic import BeforeValidator, GetJsonSchemaHandler, SerializeAsAny
 from pydantic_core import CoreSchema, PydanticCustomError
 
+from quietcorpus.mechanisms.filters import Concentrated
 from quietcorpus.pipelines import registry
 from quietcorpus.pipelines.card.parameters import Parameters, Part
 
@@ -75,6 +76,14 @@ class Mechanism(Part):
     def proofs(self) -> tuple[str, ...]:
         """Return the modules of `mechanisms/` that hold what is proved; none if it is not known."""
         return ()
+
+    @property
+    def concentrated(self) -> Concentrated | None:
+        """Return what Gaussian noise costs under a filter; None if the card does not tell it.
+
+        Raises ArithmeticError or ValueError for numbers that cannot be.
+        """
+        return None
 
     @property
     def required(self) -> tuple[str, ...]:

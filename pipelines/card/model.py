@@ -38,12 +38,17 @@ class Budget(Part):
     """The budget that was spent, by stage and in all.
 
     `inherited` comes on top: the cost of making private artefacts, each under a definition of its
-    own, which does not add to this one's.
+    own, which adds to this one's only if it is the same.
     """
 
     stages: list[Stage]
     total: Parameters
     inherited: list[dict[str, Any]] = Field(default_factory=list)
+    together: Parameters | None = Field(
+        None,
+        description="what `total` and `inherited` cost a document or user in both corpora, where "
+        "their definition is the same and budgets were fixed beforehand",
+    )
 
 
 class PapersFigure(Part):

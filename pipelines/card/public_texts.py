@@ -12,6 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from pydantic import Field
 
+from quietcorpus.mechanisms.concentrated import rho_of
+from quietcorpus.mechanisms.filters import Concentrated
 from quietcorpus.mechanisms.vote_weights import weights
 from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Promise
 from quietcorpus.pipelines.card.model import Card, UsedArtefact
@@ -125,6 +127,14 @@ class PublicTextsMechanism(Mechanism):
         """Return what the README says of a search by lists, and of a command that varied texts."""
         search = [] if self.search is None else [_note_on(self.search)]
         return [*search, *([self.variation.note] if self.variation else [])]
+
+    @property
+    def concentrated(self) -> Concentrated:
+        """Return what the noise costs under a filter: of users, those of the largest norm."""
+        # `clipped_sum` has the same number, and imports optional packages.
+        most = self.norm if self.norms is None else max(self.norms.values())
+        noise = Fraction(self.noise_multiplier) * self.norm
+        return Concentrated(rho_of(noise / most) if most else Fraction(0))
 
     @property
     def required(self) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from quietcorpus.indexes.tokenizers import Tokenizer
+from quietcorpus.mechanisms.filters import Concentrated
 from quietcorpus.mechanisms.guarantees import (
     DocumentPrivacy,
     Guarantee,
@@ -18,18 +19,24 @@ from quietcorpus.mechanisms.guarantees import (
 )
 from quietcorpus.pipelines.card.model import Budget, GuaranteePart, Stage, UsedArtefact
 from quietcorpus.pipelines.card.parameters import parameters
+from quietcorpus.pipelines.card.together import together
 from quietcorpus.pipelines.storage.places import without_folders
 from quietcorpus.transforms.artefacts.files import FileSource
 
 
 def budget(
-    spendings: Sequence[Spending[Any]], total: Guarantee, artefacts: Sequence[UsedArtefact]
+    spendings: Sequence[Spending[Any]],
+    total: Guarantee,
+    artefacts: Sequence[UsedArtefact],
+    noise: Concentrated | None = None,
 ) -> Budget:
-    """Build the budget part of a card."""
+    """Build the budget part of a card, of which `noise` is what Gaussian noise costs, if it is."""
+    both = together(total, noise, artefacts)
     return Budget(
         stages=[Stage(stage=s.stage, parameters=parameters(s.guarantee)) for s in spendings],
         total=parameters(total),
         inherited=inherited(artefacts),
+        together=None if both is None else parameters(both),
     )
 
 
@@ -44,22 +51,34 @@ def guarantee(
     artefacts: Sequence[UsedArtefact],
     *,
     counted: bool = True,
+    noise: Concentrated | None = None,
 ) -> GuaranteePart:
-    """Build the guarantee part of a card, which is `counted` if it states numbers of records."""
+    """Build the guarantee part of a card, which is `counted` if it states numbers of records.
+
+    `noise` is what Gaussian noise costs, if it is that.
+    """
     return GuaranteePart(
         definition=total.definition,
         adjacency=total.adjacency,
         unit=total.unit,
         parameters=parameters(total),
-        statement=statement(total, artefacts, counted=counted),
+        statement=statement(total, artefacts, counted=counted, noise=noise),
         not_protected=list(not_protected),
     )
 
 
 def statement(
-    total: Guarantee, artefacts: Sequence[UsedArtefact] = (), *, counted: bool = True
+    total: Guarantee,
+    artefacts: Sequence[UsedArtefact] = (),
+    *,
+    counted: bool = True,
+    noise: Concentrated | None = None,
 ) -> str:
-    """State the guarantee in one sentence, and add one for each private artefact."""
+    """State the guarantee in one sentence, and add one for each private artefact.
+
+    Another is for all of them together, where they add. `noise` is what Gaussian noise costs, if it
+    is that.
+    """
     match total:
         case LimitedPrecision():
             own = _precision_statement(total)
@@ -77,7 +96,20 @@ def statement(
         for a in artefacts
         if a.guarantee is not None
     )
-    return own + "".join(extra)
+    return own + "".join(extra) + _together_statement(together(total, noise, artefacts))
+
+
+def _together_statement(both: DocumentPrivacy | UserPrivacy | None) -> str:
+    """State what a release and its private artefacts cost together; nothing if they do not add."""
+    if both is None:
+        return ""
+    unit = "user" if isinstance(both, UserPrivacy) else "document"
+    return (
+        f" For a {unit} that is in both corpora, the outcomes of both together are equally likely "
+        f"within a factor of exp({ceiling(both.epsilon)}), up to a chance of "
+        f"{ceiling(both.delta)}, if this release's budget was fixed before the other's outcome was "
+        "seen."
+    )
 
 
 def _precision_statement(total: LimitedPrecision) -> str:

@@ -10,13 +10,14 @@ import pyarrow.parquet as pq
 import pydantic
 from apache_beam.io.filesystem import BeamIOError
 
-from quietcorpus.mechanisms.guarantees import Spending, compose
+from quietcorpus.mechanisms.guarantees import Guarantee, Spending, compose
 from quietcorpus.pipelines import registry
 from quietcorpus.pipelines.card import signature
 from quietcorpus.pipelines.card.mechanism import UNKNOWN_KIND, FileFormat, Promise
 from quietcorpus.pipelines.card.model import Card, File
 from quietcorpus.pipelines.card.parameters import disagree, is_rounded, parameters
 from quietcorpus.pipelines.card.statements import guarantee, inherited
+from quietcorpus.pipelines.card.together import together
 from quietcorpus.pipelines.spec.errors import first_line
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout
@@ -127,9 +128,24 @@ def _check_sum(output: str, card: Card) -> None:
             "its rationals"
         )
     _check_promise(f"{output}/{layout.CARD}", card)
+    _check_words(f"{output}/{layout.CARD}", card, total)
+
+
+def _check_words(uri: str, card: Card, total: Guarantee) -> None:
+    """Check what the release and its private artefacts cost together, and the guarantee's words."""
     limits, counted = card.guarantee.not_protected, card.counts is not None
-    if card.guarantee != guarantee(total, limits, card.artefacts, counted=counted):
-        raise InputError(f"{output}/{layout.CARD}: guarantee: its words are not the budget's")
+    try:
+        noise = card.mechanism.concentrated if card.budget.inherited else None
+        both = together(total, noise, card.artefacts)
+        agree = card.budget.together == (None if both is None else parameters(both))
+    except (ArithmeticError, KeyError, TypeError, ValueError):
+        agree = False
+    if not agree:
+        raise InputError(
+            f"{uri}: budget: what release and private artefacts cost together is not as they say"
+        )
+    if card.guarantee != guarantee(total, limits, card.artefacts, counted=counted, noise=noise):
+        raise InputError(f"{uri}: guarantee: its words are not the budget's")
 
 
 def _check_promise(uri: str, card: Card) -> None:

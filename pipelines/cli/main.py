@@ -8,6 +8,7 @@ from quietcorpus.pipelines.cli.audit import audit
 from quietcorpus.pipelines.cli.calibrate_bags import calibrate_bags
 from quietcorpus.pipelines.cli.calibrate_compare import calibrate_compare
 from quietcorpus.pipelines.cli.calibrate_public_texts import calibrate_public_texts
+from quietcorpus.pipelines.cli.calibrate_rounds import calibrate_rounds
 from quietcorpus.pipelines.cli.calibrate_sentences import calibrate_sentences
 from quietcorpus.pipelines.cli.calibrate_words import calibrate_words
 from quietcorpus.pipelines.cli.canaries import canaries
@@ -91,6 +92,7 @@ calibrate.add_command(calibrate_words)
 calibrate.add_command(calibrate_compare)
 calibrate.add_command(calibrate_sentences)
 calibrate.add_command(calibrate_public_texts)
+calibrate.add_command(calibrate_rounds)
 
 
 if __name__ == "__main__":

@@ -245,3 +245,5 @@ def _lines(card: Card) -> Iterator[str]:
     yield f"cost      {total_cost(card.budget.total)} ({' + '.join(stages)})"
     for other in card.budget.inherited:
         yield f"and       for the data of its {other['artefact']}: {other['statement']}"
+    if card.budget.together is not None:
+        yield f"together  {total_cost(card.budget.together)}, for whoever is in both corpora"

@@ -94,6 +94,12 @@ class PublicTextsStudy(Study):
             "The card does not tell how many documents there are, so nothing here shows that the "
             "corpus is the one that the release was made of.",
         ]
+        if self._pool.manifest.guarantee is not None:
+            self.notes.append(
+                "An earlier release narrowed the pool, which is taken as it is here: what that "
+                "choice tells of its corpus is no part of the attacks, nor of what they are "
+                "allowed to find. The card has what both releases cost together."
+            )
 
     def redraw(self, spec: Spec) -> Draw:
         """Draw fresh noise for the votes of the whole corpus."""

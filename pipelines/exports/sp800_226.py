@@ -66,7 +66,7 @@ def components(card: Card) -> Iterator[Component]:
 
 def _guarantee(card: Card) -> Iterator[Component]:
     inherited = "".join(
-        f" On top, for other people, comes what the {one['artefact']} cost: {one.get('statement')}"
+        f" On top comes what the {one['artefact']} cost its own data: {one.get('statement')}"
         for one in card.budget.inherited
     )
     yield Component(

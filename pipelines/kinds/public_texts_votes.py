@@ -21,6 +21,7 @@ from quietcorpus.mechanisms.vote_estimates import can_smooth, least_texts
 from quietcorpus.mechanisms.vote_weights import weights
 from quietcorpus.mechanisms.votes import Sums, Votes
 from quietcorpus.pipelines.card import model as card
+from quietcorpus.pipelines.card.together import is_accounted
 from quietcorpus.pipelines.card.weakness import Weakness, of_unchosen
 from quietcorpus.pipelines.kinds import languages, noise
 from quietcorpus.pipelines.kinds.embeddings_users import versions_of
@@ -41,7 +42,6 @@ from quietcorpus.transforms.votes import ReleaseVotes, SearchedLists, Strata, Vo
 
 ROW_GROUP = 16_384
 """The rows of a row group of texts, which are in memory at once."""
-_ACCOUNTED = DocumentPrivacy.definition, UserPrivacy.definition
 MOST_SUMS = 2_000_000
 """The largest number of noisy sums: each part of the corpus hands over all of them."""
 
@@ -193,7 +193,7 @@ def voting_by(spec: PublicTextsSpec, votes: Votes) -> Voting:
     source = PoolSource.resolve("mechanism.pool", spec.pool)
     pool = source.open()
     manifest = pool.manifest
-    if manifest.guarantee and manifest.guarantee["definition"] not in _ACCOUNTED:
+    if manifest.guarantee and not is_accounted(manifest.guarantee):
         raise InputError(
             f"mechanism.pool: {spec.pool} was made from private data, and nothing here "
             "accounts for that; build a pool from public texts"

@@ -48,12 +48,17 @@ def describe(
     account = kind.account(files)
     told = counts_are_told(kind, account.total)
     limits = [*weak, *_not_protected(spec, account)]
+    made = mechanism(spec.mechanism, account)
     return Card(
         release=spec.release,
         created=created,
-        mechanism=mechanism(spec.mechanism, account),
-        guarantee=statements.guarantee(account.total, limits, kind.artefacts, counted=told),
-        budget=statements.budget(account.spendings, account.total, kind.artefacts),
+        mechanism=made,
+        guarantee=statements.guarantee(
+            account.total, limits, kind.artefacts, counted=told, noise=made.concentrated
+        ),
+        budget=statements.budget(
+            account.spendings, account.total, kind.artefacts, made.concentrated
+        ),
         papers_figure=account.papers_figure,
         meaning=account.meaning,
         ledger=counted,

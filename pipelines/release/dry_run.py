@@ -13,7 +13,7 @@ from typing import Any
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.card import statements
 from quietcorpus.pipelines.card.model import Card
-from quietcorpus.pipelines.card.parameters import Parameters, parameters
+from quietcorpus.pipelines.card.parameters import Parameters
 from quietcorpus.pipelines.engine.engine import Engine
 from quietcorpus.pipelines.environment.keys import master_key
 from quietcorpus.pipelines.environment.signing import RELEASE_KEY, configured_key
@@ -40,6 +40,8 @@ class DryRun:
         statement: the guarantee in words, as the card's `guarantee.statement`.
         total: the cost, as the card's `budget.total`.
         inherited: the cost to the data of private artefacts, as the card's `budget.inherited`.
+        together: the cost of both to a unit that is in both corpora, as the card's
+            `budget.together`; None where they do not add.
         weaknesses: what is not protected though a reader might expect it, as the log warns of it.
         ledger: the answer of the ledger, without the keys `spec` and `cost` of an entry of
             `quietcorpus.ledger.plan`; None for a spec without a ledger.
@@ -55,6 +57,7 @@ class DryRun:
     statement: str
     total: Parameters
     inherited: Sequence[dict[str, Any]]
+    together: Parameters | None
     weaknesses: Sequence[str]
     ledger: dict[str, Any] | None
     told: bool
@@ -93,16 +96,20 @@ def dry_run(
         answer = of_run(spec, kind, key, identity)
         if not (answer and answer["refused"]):
             heed_columns(spec, kind, planned, strict=strict)
-        total = kind.cost
+        total, artefacts = kind.cost, kind.artefacts
+        noise = kind.concentrated if statements.inherited(artefacts) else None
+        # No stage, as some are known after a run alone; all else is the card's.
+        spent = statements.budget([], total, artefacts, noise)
         told = counts_are_told(kind, total)
         with steps.step("timing a sample of generated documents"):
             sample = _sampled(spec, kind, planned, engine, beam_options, told=told)
         return DryRun(
             output=spec.output,
             complete=False,
-            statement=statements.statement(total, kind.artefacts, counted=told),
-            total=parameters(total),
-            inherited=statements.inherited(kind.artefacts),
+            statement=statements.statement(total, artefacts, counted=told, noise=noise),
+            total=spent.total,
+            inherited=spent.inherited,
+            together=spent.together,
             weaknesses=[one.said for one in weaknesses],
             ledger=answer,
             told=told,
@@ -120,6 +127,7 @@ def _of_card(spec: Spec, card: Card) -> DryRun:
         statement=card.guarantee.statement,
         total=card.budget.total,
         inherited=card.budget.inherited,
+        together=card.budget.together,
         weaknesses=[],
         ledger=None,
         told=card.counts is not None,

@@ -22,6 +22,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from machine import MASTER_KEY, OTHER_KEY, free_ports, namesakes
+from narrowed_pools import first_round
+from public_pools import Texts
 from running_clusters import KEPT, LAUNCHER
 from s3_server import BUCKET, S3Server
 
@@ -36,7 +38,7 @@ CANARY = "zqxcanaryvoice"
 DOCUMENTS, FILES, FREQUENT = 120, 4, 200
 WORDS = 80
 """Of each text, the first: to encode them takes most of a release's time."""
-OF_USERS = ("counted", "trained", "texts")
+OF_USERS = ("counted", "trained", "texts", "narrowed")
 """The kinds that protect users, whose releases have no rows of documents."""
 Made = tuple[dict[str, bytes], dict[str, Any]]
 """A release's files by their path, and its card."""
@@ -58,6 +60,7 @@ def remote(
     word_index: Path,
     candidates: Path,
     pool: Path,
+    public_texts: Texts,
     short_folder: str,
 ) -> Workspace:
     """A workspace whose corpus, news texts with a canary in each, lies on S3 with the rest."""
@@ -78,12 +81,24 @@ def remote(
     for key, words in (("vocabulary", sorted(counts)), ("frequent", frequent)):
         listed = "\n".join(words).encode()
         client.put_object(Bucket=BUCKET, Key=f"{key}.txt", Body=listed)
-    for key, folder in (("index", word_index), ("candidates", candidates), ("pool", pool)):
+    artefacts = {"index": word_index, "candidates": candidates, "pool": pool}
+    rounds = new_workspace(tmp_path_factory.mktemp("rounds"))
+    artefacts["narrowed"] = first_round(rounds, public_texts)[-1]
+    for key, folder in artefacts.items():
         for path in folder.iterdir():
             client.put_object(Bucket=BUCKET, Key=f"{key}/{path.name}", Body=path.read_bytes())
     return workspace
 
 
+TEXTS: dict[str, Any] = {
+    "kind": "public-texts",
+    "pool": f"s3://{BUCKET}/pool",
+    "user": "article",
+    "users": DOCUMENTS,
+    "epsilon": 10,
+    "delta": 1e-6,
+    "nearest": 3,
+}
 VECTORS: dict[str, Any] = {
     "kind": "word-embeddings",
     "user": "article",
@@ -120,15 +135,8 @@ KINDS: dict[str, dict[str, Any]] = {
     },
     "counted": VECTORS | {"method": "cooccurrence"},
     "trained": VECTORS | {"method": "sgd", "training": {"steps": 3}},
-    "texts": {
-        "kind": "public-texts",
-        "pool": f"s3://{BUCKET}/pool",
-        "user": "article",
-        "users": DOCUMENTS,
-        "epsilon": 10,
-        "delta": 1e-6,
-        "nearest": 3,
-    },
+    "texts": TEXTS,
+    "narrowed": TEXTS | {"pool": f"s3://{BUCKET}/narrowed"},
 }
 
 
@@ -289,9 +297,9 @@ class DriverPages(threading.Thread):
             time.sleep(2)
 
 
-# Rows of documents, and sums over users. Flink has the kind with the largest graph: it has buffers
-# for so many shuffles.
-ON_SPARK, ON_FLINK = ("sentences",), ("trained",)
+# Rows of documents, sums over users, and a pool that a release narrowed. Flink has the kind with
+# the largest graph: it has buffers for so many shuffles.
+ON_SPARK, ON_FLINK = ("sentences", "narrowed"), ("trained",)
 
 
 def others(kinds: tuple[str, ...]) -> tuple[str, ...]:

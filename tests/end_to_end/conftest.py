@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from machine import required
+from narrowed_pools import Rounds, both
 from public_candidates import PUBLIC_TEXTS
+from public_pools import Texts
 from sentence_releases import DOCUMENTS, INPUT, LAWS, Sentences, corpus
 
 from quietcorpus.indexes.candidates import Candidates, open_candidates
@@ -53,3 +55,13 @@ def gcp() -> None:
         found = None
     if found is None:
         required("apache-beam[gcp] is not installed")
+
+
+@pytest.fixture(scope="session")
+def rounds(
+    tmp_path_factory: pytest.TempPathFactory,
+    new_workspace: Callable[[Path], Workspace],
+    public_texts: Texts,
+) -> Rounds:
+    """Two releases from coarse to fine; nobody may change them."""
+    return both(new_workspace(tmp_path_factory.mktemp("rounds")), public_texts)

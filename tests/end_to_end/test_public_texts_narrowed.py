@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,9 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from documents_on_topics import FOUND, LABELLED, corpus
+from documents_on_topics import FOUND, corpus
 from manifests import digest_of, edit
-from public_pools import INPUT, TOPICS, Texts, refusal, share_of, texts_on
+from narrowed_pools import Rounds
+from public_pools import INPUT, TOPICS, Texts, refusal, share_of
 from tampering import edit_card, refused, rewrite
 
 import quietcorpus as qc
@@ -29,45 +28,6 @@ from quietcorpus.pipelines.card.verify import verify
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
-
-
-@dataclass(frozen=True)
-class Rounds:
-    """A pool on five topics in lists, a release of two, the narrowed pool, and a release of it."""
-
-    workspace: Workspace
-    pool: Path
-    first: Path
-    narrowed: Path
-    second: Path
-
-
-@pytest.fixture(scope="module")
-def rounds(
-    tmp_path_factory: pytest.TempPathFactory,
-    new_workspace: Callable[[Path], Workspace],
-    public_texts: Texts,
-) -> Rounds:
-    """Both rounds; nobody may change them."""
-    made = new_workspace(tmp_path_factory.mktemp("rounds"))
-    corpus(made)
-    rows = [json.dumps({"text": text}) for text in texts_on(list(TOPICS), 40, 1)]
-    (made.folder / "public.jsonl").write_text("\n".join(rows))
-    pool, narrowed = made.folder / "pool", made.folder / "narrowed"
-    qc.build_pool(
-        made.folder / "public.jsonl",
-        pool,
-        provenance="public",
-        encoder="lsa",
-        search="ivf:lists=10,probes=3",
-    )
-    for name, own, epsilon in (("first", pool, 10), ("second", narrowed, 8)):
-        if name == "second":
-            qc.narrow_pool(made.folder / "released/first", pool, narrowed)
-        block = public_texts(pool=str(own), epsilon=epsilon, **LABELLED)
-        made.release_here(INPUT | {"release": name, "output": f"released/{name}"} | block)
-    released = made.folder / "released"
-    return Rounds(made, pool, released / "first", narrowed, released / "second")
 
 
 def test_a_narrowed_pool_has_the_lists_that_stand_out(rounds: Rounds) -> None:
@@ -143,9 +103,11 @@ def test_a_card_that_hides_what_the_pool_cost_is_refused(
         promised = DocumentPrivacy(Fraction(8), Fraction(1, 10**6))
         artefacts = Card.model_validate(content).artefacts
         limits = content["guarantee"]["not_protected"]
-        spent = budget([Spending("votes", promised)], promised, artefacts)
-        content["budget"] = spent.model_dump(mode="json")
-        content["guarantee"] = guarantee(promised, limits, artefacts).model_dump(mode="json")
+        noise = Card.model_validate(content).mechanism.concentrated
+        spent = budget([Spending("votes", promised)], promised, artefacts, noise)
+        content["budget"] = spent.model_dump(mode="json", exclude_none=True)
+        stated = guarantee(promised, limits, artefacts, noise=noise)
+        content["guarantee"] = stated.model_dump(mode="json")
 
     copied = shutil.copytree(rounds.second, tmp_path / "copied")
     edit_card(copied, forge)

@@ -1,0 +1,84 @@
+"""The cost of a release and of the private artefacts that it takes, to a unit of both corpora."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from quietcorpus.mechanisms.filters import FILTERS, Concentrated
+from quietcorpus.mechanisms.guarantees import DocumentPrivacy, Guarantee, UserPrivacy
+from quietcorpus.pipelines.card.model import UsedArtefact
+from quietcorpus.pipelines.card.parameters import DocumentParameters, NoiseEntry, UserParameters
+
+_ACCOUNTED = {
+    DocumentPrivacy.definition: DocumentParameters,
+    UserPrivacy.definition: UserParameters,
+}
+NOISE = "noise"
+"""The name of the Gaussian noise's cost among what an artefact states of its guarantee."""
+
+
+def is_accounted(guarantee: Mapping[str, Any]) -> bool:
+    """Tell whether the stated guarantee of an artefact is one that adds to a release's own."""
+    try:
+        _read(guarantee)
+    except (ArithmeticError, KeyError, TypeError, ValueError):
+        return False
+    return True
+
+
+def together(
+    total: Guarantee, noise: Concentrated | None, artefacts: Sequence[UsedArtefact]
+) -> DocumentPrivacy | UserPrivacy | None:
+    """Compose a release's guarantee with those of its artefacts that are of its own definition.
+
+    If all noise is Gaussian, it is composed exactly, at the largest delta of any: for budgets that
+    were fixed beforehand, two Gaussians are one, whatever the second is about (Dong, Roth and Su
+    2022, corollary 3.3; `quietcorpus.mechanisms.filters`). Else epsilons and deltas add up. Users
+    of a smaller budget are counted as those of the largest.
+
+    Args:
+        total: the release's guarantee.
+        noise: what its Gaussian noise costs; None if it has other noise.
+        artefacts: those that it took.
+
+    Returns:
+        The guarantee of a document or of a user whose data are in all of it; None if no artefact
+        has a guarantee of the same definition.
+
+    Raises:
+        ArithmeticError, KeyError, TypeError, ValueError: an artefact states numbers that cannot be.
+    """
+    if not isinstance(total, DocumentPrivacy | UserPrivacy):
+        return None
+    stated = [one.guarantee for one in artefacts if one.guarantee is not None]
+    found = [_read(one) for one in stated if one.get("definition") == total.definition]
+    if not found:
+        return None
+    own = replace(total, groups=()) if isinstance(total, UserPrivacy) else total
+    every = [own, *(guarantee for guarantee, _ in found)]
+    noises = [noise, *(its_noise for _, its_noise in found)]
+    known = [one for one in noises if one is not None]
+    if len(known) < len(noises):
+        return functools.reduce(operator.add, every)
+    summed, delta = functools.reduce(operator.add, known), max(one.delta for one in every)
+    epsilon = FILTERS["gaussian"].epsilon(summed.rho, delta - summed.delta)
+    return replace(own, epsilon=epsilon, delta=delta)
+
+
+def _read(guarantee: Mapping[str, Any]) -> tuple[Any, Concentrated | None]:
+    """Return a stated guarantee, without groups, and what its Gaussian noise costs, if stated."""
+    promised = _ACCOUNTED[guarantee["definition"]].model_validate(guarantee["parameters"]).guarantee
+    if isinstance(promised, UserPrivacy):
+        promised = replace(promised, groups=())
+    if NOISE not in guarantee:
+        return promised, None
+    entry = NoiseEntry.model_validate(guarantee[NOISE])
+    found = Concentrated(Fraction(entry.rho_exact), Fraction(entry.delta_exact))
+    if NoiseEntry.of(found) != entry or min(found.rho, found.delta) < 0:
+        raise ValueError("the decimals of noise are not its rationals")
+    return promised, found

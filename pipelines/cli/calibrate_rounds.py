@@ -1,0 +1,38 @@
+"""`quietcorpus calibrate rounds`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+import quietcorpus as qc
+from quietcorpus.pipelines.cli.command import command
+from quietcorpus.pipelines.cli.options import DeltaNumber, Number
+
+
+@command("rounds", short_help="Split a budget between two releases of public texts.")
+@click.option(
+    "--epsilon", required=True, type=Number(), help="The epsilon of both releases together."
+)
+@click.option("--delta", required=True, type=DeltaNumber(), help="Their delta.")
+@click.option(
+    "--share",
+    default="0.2",
+    show_default=True,
+    type=Number(),
+    help="The first release's share of epsilon.",
+)
+def calibrate_rounds(**given: Any) -> Iterator[str]:
+    """Split a budget between two releases of public texts, of which the first narrows the pool.
+
+    Compute, before the first release, what to give as `epsilon` and `delta` of either, so that
+    both together keep to the budget. It holds for documents, and for users. Nothing is read:
+
+    \b
+      quietcorpus calibrate rounds --epsilon 0.5 --delta 1e-6
+    """
+    from quietcorpus.pipelines.calibrate.rounds import lines
+
+    yield from lines(qc.calibrate_rounds(**given))

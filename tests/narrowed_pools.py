@@ -1,0 +1,67 @@
+"""Two releases of public texts, from coarse to fine, with the narrowed pool between them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from documents_on_topics import LABELLED, corpus
+from public_pools import INPUT, TOPICS, Texts, texts_on
+
+import quietcorpus as qc
+
+if TYPE_CHECKING:
+    from tests.conftest import Workspace
+
+FIRST, SECOND = 10, 8
+"""The epsilons of both."""
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """A pool on five topics in lists, a release of two, the narrowed pool, and a release of it."""
+
+    workspace: Workspace
+    pool: Path
+    first: Path
+    narrowed: Path
+    second: Path
+
+
+def listed(folder: Path) -> Path:
+    """Build a pool of 200 texts on five topics, in lists."""
+    rows = [json.dumps({"text": text}) for text in texts_on(list(TOPICS), 40, 1)]
+    (folder / "public.jsonl").write_text("\n".join(rows))
+    qc.build_pool(
+        folder / "public.jsonl",
+        folder / "pool",
+        provenance="public",
+        encoder="lsa",
+        search="ivf:lists=10,probes=3",
+    )
+    return folder / "pool"
+
+
+def changes(public_texts: Texts, name: str, pool: Path | str, **block: Any) -> dict[str, Any]:
+    """Return the changes that make a spec of one of the releases."""
+    own = public_texts(pool=str(pool), **LABELLED | block)
+    return INPUT | {"release": name, "output": f"released/{name}"} | own
+
+
+def first_round(workspace: Workspace, public_texts: Texts) -> tuple[Path, Path, Path]:
+    """Make a release of documents on two topics; return pool, release and narrowed pool."""
+    corpus(workspace)
+    pool, narrowed = listed(workspace.folder), workspace.folder / "narrowed"
+    workspace.release_here(changes(public_texts, "first", pool, epsilon=FIRST))
+    first = workspace.folder / "released/first"
+    qc.narrow_pool(first, pool, narrowed)
+    return pool, first, narrowed
+
+
+def both(workspace: Workspace, public_texts: Texts) -> Rounds:
+    """Make both releases."""
+    pool, first, narrowed = first_round(workspace, public_texts)
+    workspace.release_here(changes(public_texts, "second", narrowed, epsilon=SECOND))
+    return Rounds(workspace, pool, first, narrowed, workspace.folder / "released/second")
