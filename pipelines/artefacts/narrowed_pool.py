@@ -22,7 +22,7 @@ from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.card.parameters import NoiseEntry
 from quietcorpus.pipelines.card.public_texts import PublicTextsMechanism
 from quietcorpus.pipelines.card.statements import stated
-from quietcorpus.pipelines.card.together import NOISE
+from quietcorpus.pipelines.card.together import MADE_BY, NOISE
 from quietcorpus.pipelines.card.verify import verify
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout
@@ -54,13 +54,16 @@ def narrow(release: str, pool: str, output: str, *, encoder: str, progress: bool
         opened = source.open()
     with steps.step("choosing texts"):
         chosen = _chosen(release, mechanism, pool, opened)
-    noise = mechanism.concentrated
     origin = Origin(
         name=release,
         source={"pattern": card.release, "documents": len(opened.texts)},
         left_out={"empty": 0, "equal": 0, "unchosen": len(opened.texts) - len(chosen)},
         language=opened.manifest.language,
-        guarantee=stated(card.guarantee) | {NOISE: NoiseEntry.of(noise).model_dump(mode="json")},
+        guarantee={
+            **stated(card.guarantee),
+            MADE_BY: card.release,
+            NOISE: NoiseEntry.of(mechanism.concentrated).model_dump(mode="json"),
+        },
     )
     listed = opened.texts.take(pa.array(chosen)).to_pylist()
     return make(listed, output, origin, model, _tokenizer(opened), None, steps, seed=_SEED)

@@ -130,11 +130,8 @@ class PublicTextsMechanism(Mechanism):
 
     @property
     def concentrated(self) -> Concentrated:
-        """Return what the noise costs under a filter: of users, those of the largest norm."""
-        # `clipped_sum` has the same number, and imports optional packages.
-        most = self.norm if self.norms is None else max(self.norms.values())
-        noise = Fraction(self.noise_multiplier) * self.norm
-        return Concentrated(rho_of(noise / most) if most else Fraction(0))
+        """Return what the noise costs under a filter; of users, those of the largest budget."""
+        return Concentrated(rho_of(Fraction(self.noise_multiplier)))
 
     @property
     def required(self) -> tuple[str, ...]:

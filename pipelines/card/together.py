@@ -20,6 +20,8 @@ _ACCOUNTED = {
 }
 NOISE = "noise"
 """The name of the Gaussian noise's cost among what an artefact states of its guarantee."""
+MADE_BY = "release"
+"""The name, among the same, of the release that the artefact was made of."""
 
 
 def is_accounted(guarantee: Mapping[str, Any]) -> bool:

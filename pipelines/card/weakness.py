@@ -202,4 +202,8 @@ def of_unchosen(chosen: int, texts: int) -> list[Weakness]:
         f"the texts' worth, of which no guarantee speaks: {chosen:,} of {texts:,} stand out of the "
         "noise, no more than noise alone might show"
     )
-    return [Weakness(said, "raise mechanism.epsilon, give a smaller pool, or more documents")]
+    remedy = (
+        "raise mechanism.epsilon or mechanism.nearest, give a smaller pool or more documents, or "
+        "narrow the pool by a first release (`quietcorpus index narrow-pool`)"
+    )
+    return [Weakness(said, remedy)]

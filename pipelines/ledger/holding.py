@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card.parameters import NoiseEntry
+from quietcorpus.pipelines.card.together import MADE_BY
 from quietcorpus.pipelines.kinds.kind import Kind, asked
 from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.caps import Cost
@@ -99,6 +100,19 @@ def foresee(spec: Spec, kind: Kind) -> None:
         ledger.foresee(request(spec, kind, "0" * 32, ledger.state))
 
 
+def warn_of_uncounted(kind: Kind, state: State) -> None:
+    """Warn of private artefacts that were made of a release which the ledger does not count."""
+    for artefact in kind.artefacts:
+        release = (artefact.guarantee or {}).get(MADE_BY)
+        if isinstance(release, str) and state.of_release(release) is None:
+            _LOGGER.warning(
+                "the ledger does not count %s, of which the %s was made: if it was of the same "
+                "corpus, no account has what both cost; let both name one ledger",
+                release,
+                artefact.name,
+            )
+
+
 def hold(spec: Spec, kind: Kind, key: ReleaseKey, identity: str) -> HeldReservation | None:
     """Reserve what a release costs; return None for a spec without a ledger.
 
@@ -109,6 +123,7 @@ def hold(spec: Spec, kind: Kind, key: ReleaseKey, identity: str) -> HeldReservat
     if spec.ledger is None:
         return None
     ledger = Ledger.open(spec.ledger.path)
+    warn_of_uncounted(kind, ledger.state)
     reservation = ledger.reserve(request_of_run(spec, kind, key, identity, ledger.state))
     ledger.check_identity(reservation, identity)
     for charged in reservation.charges:

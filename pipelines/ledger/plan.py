@@ -11,7 +11,7 @@ from quietcorpus.pipelines.card.parameters import parameters, total_cost
 from quietcorpus.pipelines.kinds.kind import Kind
 from quietcorpus.pipelines.kinds.prepare import prepare
 from quietcorpus.pipelines.ledger.book import Ledger
-from quietcorpus.pipelines.ledger.holding import request, request_of_run
+from quietcorpus.pipelines.ledger.holding import request, request_of_run, warn_of_uncounted
 from quietcorpus.pipelines.ledger.records import Charged
 from quietcorpus.pipelines.spec.loading import load_spec
 from quietcorpus.pipelines.spec.spec import Spec
@@ -61,6 +61,7 @@ def of_run(spec: Spec, kind: Kind, key: ReleaseKey, identity: str) -> dict[str, 
     if spec.ledger is None:
         return None
     ledger = Ledger.open(spec.ledger.path)
+    warn_of_uncounted(kind, ledger.state)
     wanted = request_of_run(spec, kind, key, identity, ledger.state)
     return _verdict(ledger, spec, lambda: ledger.admit(wanted, identity))
 

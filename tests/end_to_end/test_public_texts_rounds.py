@@ -57,7 +57,7 @@ def test_the_second_card_states_what_both_cost(rounds: Rounds) -> None:
     assert verify(str(rounds.first)).budget.together is None
     printed = rounds.workspace.run("verify", "released/second").stdout
     assert f"\ntogether  epsilon {both.epsilon:.4f}"[:-1] in printed
-    named = {"curator": "c", "curator_type": "Company", "use": "u", "region": "r"}
+    named = {"curator": "c", "curator_type": "Industry", "use": "u", "region": "r"}
     for form, own in (("sp800-226", {}), ("registry", named)):
         assert f"{both.epsilon:.4f}"[:-1] in qc.export_card(rounds.second, form, **own)
 
@@ -189,7 +189,9 @@ def test_a_ledger_has_room_for_both_rounds_and_no_more(
     narrowed = workspace.folder / "narrowed"
     qc.narrow_pool(first, rounds.pool, narrowed)
     specs = of_rounds(workspace, public_texts, narrowed, split, **block)
-    assert workspace.run("release", str(specs[1])).returncode == 0
+    done = workspace.run("release", str(specs[1]))
+    assert done.returncode == 0
+    assert "does not count" not in done.stderr
     refused = workspace.run("release", str(specs[2]))
     assert refused.returncode == 3
     assert "would pass the cap" in refused.stderr
@@ -220,7 +222,27 @@ def test_a_basic_account_adds_both_up(
     stopped = workspace.run("release", str(specs[1]))
     assert stopped.returncode == 3
     assert "would pass the cap" in stopped.stderr
+    assert "does not count" not in stopped.stderr
     assert not (workspace.folder / "released/second").exists()
+
+
+def test_a_first_release_that_the_ledger_does_not_count_is_told_of(
+    rounds: Rounds, workspace: Workspace, public_texts: Texts
+) -> None:
+    # Kills: a sum that no account has, and nobody hears of; a warning of public pools.
+    corpus(workspace)
+    opened(workspace, {"definition": "document", "epsilon": 20, "delta": 1e-5})
+    for pool, options, told in (
+        (rounds.pool, (), False),
+        (rounds.narrowed, ("--dry-run",), True),
+        (rounds.narrowed, (), True),
+    ):
+        own = changes(public_texts, f"of {pool.name}".replace(" ", "-"), pool)
+        spec = str(workspace.spec(own | {"ledger": "ledger"}))
+        done = workspace.run("release", spec, *options)
+        assert done.returncode == 0, done.stderr
+        said = "WARNING the ledger does not count first, of which the pool was made"
+        assert (said in done.stderr) == told
 
 
 def test_a_release_of_another_unit_does_not_add(
@@ -237,7 +259,7 @@ def test_a_release_of_another_unit_does_not_add(
 
 
 def test_users_of_both_rounds(workspace: Workspace, public_texts: Texts) -> None:
-    # Kills: the epsilon of a small group for all, and noise of the whole norm where none has it.
+    # Kills: the epsilon of a small group for all, and groups of one release alone.
     users(workspace)
     pool, narrowed = listed(workspace.folder), workspace.folder / "narrowed"
     workspace.release_here(INPUT | public_texts(**OF_TEAMS, pool=str(pool)))
