@@ -46,7 +46,7 @@ class Budget(Part):
     inherited: list[dict[str, Any]] = Field(default_factory=list)
     together: Parameters | None = Field(
         None,
-        description="what `total` and `inherited` cost a document or user in both corpora, where "
+        description="what `total` and `inherited` cost whoever is one unit in each corpus, where "
         "their definition is the same and budgets were fixed beforehand",
     )
 

@@ -105,7 +105,7 @@ def _together_statement(both: DocumentPrivacy | UserPrivacy | None) -> str:
         return ""
     unit = "user" if isinstance(both, UserPrivacy) else "document"
     return (
-        f" For a {unit} that is in both corpora, the outcomes of both together are equally likely "
+        f" For whoever is one {unit} in each corpus, outcomes of both together are equally likely "
         f"within a factor of exp({ceiling(both.epsilon)}), up to a chance of "
         f"{ceiling(both.delta)}, if this release's budget was fixed before the other's outcome was "
         "seen."

@@ -49,8 +49,9 @@ def together(
         artefacts: those that it took.
 
     Returns:
-        The guarantee of a document or of a user whose data are in all of it; None if no artefact
-        has a guarantee of the same definition.
+        The guarantee of whoever is one document, or one user, of every corpus; None if no artefact
+        has a guarantee of the same definition. Two authors of one team are two users where authors
+        are users.
 
     Raises:
         ArithmeticError, KeyError, TypeError, ValueError: an artefact states numbers that cannot be.

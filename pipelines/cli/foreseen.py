@@ -23,7 +23,7 @@ def lines(found: DryRun) -> Iterator[str]:
     for other in found.inherited:
         yield f"and       for the data of its {other['artefact']}: {other['statement']}"
     if found.together is not None:
-        yield f"together  {total_cost(found.together)}, for whoever is in both corpora"
+        yield f"together  {total_cost(found.together)}, for whoever is one unit in each corpus"
     yield from (f"warning   not protected: {said}" for said in found.weaknesses)
     if not found.complete:
         yield from (f"ledger    {said}" for said in _of_ledger(found.ledger))

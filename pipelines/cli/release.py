@@ -246,4 +246,5 @@ def _lines(card: Card) -> Iterator[str]:
     for other in card.budget.inherited:
         yield f"and       for the data of its {other['artefact']}: {other['statement']}"
     if card.budget.together is not None:
-        yield f"together  {total_cost(card.budget.together)}, for whoever is in both corpora"
+        cost = total_cost(card.budget.together)
+        yield f"together  {cost}, for whoever is one unit in each corpus"

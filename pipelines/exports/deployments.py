@@ -130,9 +130,6 @@ def _implementation(card: Card) -> dict[str, Any]:
         f" On top comes what a private artefact cost: {json.dumps(one, sort_keys=True)}."
         for one in card.budget.inherited
     )
-    if card.budget.together is not None:
-        cost = total_cost(card.budget.together)
-        inherited += f" Whoever is in both corpora is charged {cost} for both."
     return {
         "preprocessing_and_hyperparameter_tuning": _UNKNOWN,
         "mechanisms": f"quietcorpus {card.software['quietcorpus']}. The mechanism as it ran: "

@@ -40,7 +40,7 @@ class DryRun:
         statement: the guarantee in words, as the card's `guarantee.statement`.
         total: the cost, as the card's `budget.total`.
         inherited: the cost to the data of private artefacts, as the card's `budget.inherited`.
-        together: the cost of both to a unit that is in both corpora, as the card's
+        together: the cost of both to whoever is one unit in each corpus, as the card's
             `budget.together`; None where they do not add.
         weaknesses: what is not protected though a reader might expect it, as the log warns of it.
         ledger: the answer of the ledger, without the keys `spec` and `cost` of an entry of

@@ -53,7 +53,7 @@ def test_the_second_card_states_what_both_cost(rounds: Rounds) -> None:
     assert both.epsilon < FIRST + SECOND
     assert Fraction(both.delta_exact) == DELTA
     assert f"within a factor of exp({both.epsilon:.4f}"[:-1] in card.guarantee.statement
-    assert "that is in both corpora" in card.guarantee.statement
+    assert "one document in each corpus" in card.guarantee.statement
     assert verify(str(rounds.first)).budget.together is None
     printed = rounds.workspace.run("verify", "released/second").stdout
     assert f"\ntogether  epsilon {both.epsilon:.4f}"[:-1] in printed
@@ -254,7 +254,7 @@ def test_a_release_of_another_unit_does_not_add(
     card = verify(str(workspace.output))
     assert len(card.budget.inherited) == 1
     assert card.budget.together is None
-    assert "in both corpora" not in card.guarantee.statement
+    assert "in each corpus" not in card.guarantee.statement
     assert "whose cost comes on top" in card.guarantee.statement
 
 
@@ -282,7 +282,7 @@ def test_another_corpus_takes_the_pool(
     workspace.release_here(INPUT | public_texts(pool=str(rounds.narrowed)))
     card = verify(str(workspace.output))
     assert card.budget.together is not None
-    assert "For a document that is in both corpora" in card.guarantee.statement
+    assert "For whoever is one document in each corpus" in card.guarantee.statement
 
 
 def test_a_first_release_that_changed_narrows_nothing(

@@ -95,13 +95,13 @@ def test_users_are_counted_as_those_of_the_largest_budget() -> None:
 def test_what_does_not_add(own: Guarantee, artefacts: list[UsedArtefact]) -> None:
     # Kills: an error, or a sum, where the definitions differ or none is of whole units.
     assert together(own, None, artefacts) is None
-    assert "in both corpora" not in statement(own, artefacts)
+    assert "in each corpus" not in statement(own, artefacts)
 
 
 def test_the_words_have_the_sum() -> None:
     for own, other, unit in ((OWN, OWN, "document"), (USERS, USERS, "user")):
         said = statement(own, [used(stated(other, NOISE))], noise=NOISE)
-        assert f"For a {unit} that is in both corpora" in said
+        assert f"For whoever is one {unit} in each corpus" in said
         assert said.endswith(
             "if this release's budget was fixed before the other's outcome was seen."
         )
