@@ -10,11 +10,18 @@ from fractions import Fraction
 from typing import Any
 
 from quietcorpus.mechanisms.filters import FILTERS, Concentrated
-from quietcorpus.mechanisms.guarantees import DocumentPrivacy, Guarantee, UserPrivacy
+from quietcorpus.mechanisms.guarantees import (
+    DocumentPrivacy,
+    Guarantee,
+    Spending,
+    UserPrivacy,
+    compose,
+)
 from quietcorpus.pipelines.card.model import UsedArtefact
 from quietcorpus.pipelines.card.parameters import DocumentParameters, NoiseEntry, UserParameters
 
-_ACCOUNTED = {
+_Whole = DocumentPrivacy | UserPrivacy
+_ACCOUNTED: Mapping[str, type[DocumentParameters] | type[UserParameters]] = {
     DocumentPrivacy.definition: DocumentParameters,
     UserPrivacy.definition: UserParameters,
 }
@@ -35,7 +42,7 @@ def is_accounted(guarantee: Mapping[str, Any]) -> bool:
 
 def together(
     total: Guarantee, noise: Concentrated | None, artefacts: Sequence[UsedArtefact]
-) -> DocumentPrivacy | UserPrivacy | None:
+) -> _Whole | None:
     """Compose a release's guarantee with those of its artefacts that are of its own definition.
 
     If all noise is Gaussian, it is composed exactly, at the largest delta of any: for budgets that
@@ -67,21 +74,23 @@ def together(
     noises = [noise, *(its_noise for _, its_noise in found)]
     known = [one for one in noises if one is not None]
     if len(known) < len(noises):
-        return functools.reduce(operator.add, every)
+        return compose(Spending("", one) for one in every)
     summed, delta = functools.reduce(operator.add, known), max(one.delta for one in every)
     epsilon = FILTERS["gaussian"].epsilon(summed.rho, delta - summed.delta)
     return replace(own, epsilon=epsilon, delta=delta)
 
 
-def _read(guarantee: Mapping[str, Any]) -> tuple[Any, Concentrated | None]:
+def _read(guarantee: Mapping[str, Any]) -> tuple[_Whole, Concentrated | None]:
     """Return a stated guarantee, without groups, and what its Gaussian noise costs, if stated."""
-    promised = _ACCOUNTED[guarantee["definition"]].model_validate(guarantee["parameters"]).guarantee
+    promised: _Whole = (
+        _ACCOUNTED[guarantee["definition"]].model_validate(guarantee["parameters"]).guarantee
+    )
     if isinstance(promised, UserPrivacy):
         promised = replace(promised, groups=())
     if NOISE not in guarantee:
         return promised, None
     entry = NoiseEntry.model_validate(guarantee[NOISE])
     found = Concentrated(Fraction(entry.rho_exact), Fraction(entry.delta_exact))
-    if NoiseEntry.of(found) != entry or min(found.rho, found.delta) < 0:
-        raise ValueError("the decimals of noise are not its rationals")
+    if NoiseEntry.of(found) != entry or found.rho < 0 or not 0 <= found.delta < promised.delta:
+        raise ValueError("the decimals of noise are not its rationals, or it cannot be")
     return promised, found

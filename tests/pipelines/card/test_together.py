@@ -120,6 +120,7 @@ ROUNDED = NoiseEntry.of(NOISE).model_dump(mode="json")
         {"noise": ROUNDED | {"rho": 0.01}},
         {"noise": ROUNDED | {"rho": -1.0, "rho_exact": "-1"}},
         {"noise": ROUNDED | {"rho_exact": "1/0"}},
+        {"noise": ROUNDED | {"delta": 0.5, "delta_exact": "1/2"}},
     ],
 )
 def test_numbers_in_other_words_are_not_accounted_for(changes: dict[str, Any]) -> None:
