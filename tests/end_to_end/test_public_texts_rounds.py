@@ -26,6 +26,7 @@ import quietcorpus as qc
 from quietcorpus.mechanisms.guarantees import UserPrivacy
 from quietcorpus.mechanisms.votes import Votes
 from quietcorpus.pipelines.calibrate.public_texts_report import lines
+from quietcorpus.pipelines.calibrate.rounds import lines as lines_of_rounds
 from quietcorpus.pipelines.card.verify import verify
 from quietcorpus.pipelines.spec.loading import load_spec
 
@@ -146,6 +147,36 @@ def test_an_evaluation_says_what_it_leaves_out(
         assert done.returncode == 0, done.stderr
         notes = " ".join(content_of(workspace)["notes"])
         assert ("An earlier release narrowed the pool" in notes) == narrowed
+
+
+@pytest.mark.slow
+def test_canaries_of_the_second_release(
+    rounds: Rounds, workspace: Workspace, public_texts: Texts
+) -> None:
+    # Kills: canaries that take public pools alone.
+    corpus(workspace)
+    spec = workspace.spec(INPUT | public_texts(pool=str(rounds.narrowed), nearest=1))
+    done = workspace.run("canaries", str(spec), "--canaries", "20", "--runs", "1")
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_command_splits_a_budget(workspace: Workspace) -> None:
+    # Kills: an option that is not passed on, lines of other numbers than the function's, and a
+    # refusal of more than one line.
+    given = ("calibrate", "rounds", "--epsilon", "2", "--delta", "1e-5")
+    done = workspace.run(*given, "--share", "0.3")
+    assert done.returncode == 0, done.stderr
+    split = qc.calibrate_rounds(epsilon=2, delta="1e-5", share=0.3)
+    assert split.first == Fraction(3, 5)
+    assert done.stdout.splitlines() == list(lines_of_rounds(split))
+    assert f"second    epsilon {float(split.second):g}, delta 1e-5; " in done.stdout
+    refused = workspace.run(*given, "--share", "0.9999")
+    assert workspace.error_of(refused).startswith("--share: no noise multiplier up to 64")
+    assert workspace.error_of(workspace.run(*given, "--share", "1")) == (
+        "--share: 1.0 is not between 0 and 1"
+    )
+    with pytest.raises(qc.InputError, match=r"^delta: 2\.0 is not between 0 and 1$"):
+        qc.calibrate_rounds(epsilon=1, delta=2)
 
 
 GAUSSIAN = {"composition": "gaussian", "approximate_delta": 0}
