@@ -31,8 +31,6 @@ from quietcorpus.artefacts import (
 )
 from quietcorpus.calibration import (
     calibrate_bags,
-    calibrate_public_texts,
-    calibrate_rounds,
     calibrate_sentences,
     calibrate_words,
     compare_indexes,
@@ -49,6 +47,7 @@ from quietcorpus.releases import (
     vary,
     verify,
 )
+from quietcorpus.text_calibration import calibrate_public_texts, calibrate_rounds
 from quietcorpus.transforms.errors import CapReached, InputError, StageError, Unavailable
 
 if TYPE_CHECKING:

@@ -30,16 +30,16 @@ class Rounds:
     second: Path
 
 
-def listed(folder: Path) -> Path:
-    """Build a pool of 200 texts on five topics, in lists."""
-    rows = [json.dumps({"text": text}) for text in texts_on(list(TOPICS), 40, 1)]
+def pool_in_lists(folder: Path, each: int = 40, probes: int = 3) -> Path:
+    """Build a pool of so many texts on each of five topics, in ten lists."""
+    rows = [json.dumps({"text": text}) for text in texts_on(list(TOPICS), each, 1)]
     (folder / "public.jsonl").write_text("\n".join(rows))
     qc.build_pool(
         folder / "public.jsonl",
         folder / "pool",
         provenance="public",
         encoder="lsa",
-        search="ivf:lists=10,probes=3",
+        search=f"ivf:lists=10,probes={probes}",
     )
     return folder / "pool"
 
@@ -53,7 +53,7 @@ def changes(public_texts: Texts, name: str, pool: Path | str, **block: Any) -> d
 def first_round(workspace: Workspace, public_texts: Texts) -> tuple[Path, Path, Path]:
     """Make a release of documents on two topics; return pool, release and narrowed pool."""
     corpus(workspace)
-    pool, narrowed = listed(workspace.folder), workspace.folder / "narrowed"
+    pool, narrowed = pool_in_lists(workspace.folder), workspace.folder / "narrowed"
     workspace.release_here(changes(public_texts, "first", pool, epsilon=FIRST))
     first = workspace.folder / "released/first"
     qc.narrow_pool(first, pool, narrowed)

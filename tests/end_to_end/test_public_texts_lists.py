@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 from documents_on_topics import DOCUMENTS, FOUND, corpus
 from machine import ROOT
-from public_pools import INPUT, TOPICS, Texts, share_of, sums_met, texts_on
+from narrowed_pools import pool_in_lists
+from public_pools import INPUT, Texts, share_of, sums_met
 from tampering import card as card_change
 from tampering import refused
 
-import quietcorpus as qc
 from quietcorpus.indexes.pool import open_pool
 from quietcorpus.mechanisms.clipped_sum import STEPS
 from quietcorpus.pipelines.card.verify import verify
@@ -30,17 +30,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def listed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A pool on the five topics in lists, of which two are searched; nobody may change it."""
-    folder = tmp_path_factory.mktemp("listed")
-    rows = [json.dumps({"text": text}) for text in texts_on(list(TOPICS), 24, 1)]
-    (folder / "public.jsonl").write_text("\n".join(rows))
-    qc.build_pool(
-        folder / "public.jsonl",
-        folder / "pool",
-        provenance="public",
-        encoder="lsa",
-        search="ivf:lists=10,probes=2",
-    )
-    return folder / "pool"
+    return pool_in_lists(tmp_path_factory.mktemp("listed"), each=24, probes=2)
 
 
 @pytest.mark.parametrize("nearest", [3, 60])

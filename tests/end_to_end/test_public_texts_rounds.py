@@ -15,7 +15,7 @@ from dp_accounting import get_epsilon_gaussian
 from evaluations import content_of, evaluate
 from ledgers import opened
 from manifests import edit
-from narrowed_pools import FIRST, SECOND, Rounds, changes, listed
+from narrowed_pools import FIRST, SECOND, Rounds, changes, pool_in_lists
 from public_pools import INPUT, Texts, refusal, texts_on
 from retries import tables
 from tampering import edit_card, refused
@@ -292,7 +292,7 @@ def test_a_release_of_another_unit_does_not_add(
 def test_users_of_both_rounds(workspace: Workspace, public_texts: Texts) -> None:
     # Kills: the epsilon of a small group for all, and groups of one release alone.
     users(workspace)
-    pool, narrowed = listed(workspace.folder), workspace.folder / "narrowed"
+    pool, narrowed = pool_in_lists(workspace.folder), workspace.folder / "narrowed"
     workspace.release_here(INPUT | public_texts(**OF_TEAMS, pool=str(pool)))
     qc.narrow_pool(workspace.output, pool, narrowed)
     again = {"release": "again", "output": "released/again"}

@@ -1,0 +1,119 @@
+"""Calibration of public texts: pools, votes and rounds, before anything is released."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import fspath
+from typing import TYPE_CHECKING
+
+from quietcorpus.arguments import (
+    Number,
+    between_0_and_1,
+    exact,
+    exact_numbers,
+    flags,
+    whole,
+)
+from quietcorpus.places import Place, absolute, process_restored
+from quietcorpus.transforms.errors import InputError
+
+if TYPE_CHECKING:
+    from quietcorpus.mechanisms.vote_rounds import Rounds
+    from quietcorpus.pipelines.calibrate.public_texts_report import CalibratedVotes
+
+
+@process_restored()
+def calibrate_public_texts(
+    source: Place,
+    *,
+    pools: Sequence[Place],
+    epsilons: Sequence[Number],
+    delta: Number,
+    nearest: Sequence[int] = (20, 100, 500),
+    label: str | None = None,
+    text: str = "text",
+    encoder: str = "all-MiniLM-L6-v2",
+    documents: int | None = None,
+    runs: int = 5,
+    seed: int = 1,
+    progress: bool = False,
+) -> CalibratedVotes:
+    """Find the pool, and the number of texts that a document votes for, that serve a budget best.
+
+    Args:
+        source: public documents like those that will be released, and not of a pool.
+        pools: the places of pools.
+        epsilons: of a document.
+        delta: of the release.
+        nearest: numbers of texts that a document votes for.
+        label: the column of a label, which becomes the release's strata: what a classifier learns
+            is then compared, and else distances.
+        text: the column of the text.
+        encoder: of pools that carry none: a folder, or the name, of a sentence-transformers model.
+        documents: the number of documents that will be released; None for half of those here.
+        runs: the number of runs, each with another split of the documents and fresh noise.
+        seed: the seed of splits and noise.
+        progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
+
+    Raises:
+        InputError: anything that a person can mend.
+    """
+    flags(progress=progress)
+    whole(documents=documents)
+    whole(2, runs=runs)
+    whole(0, seed=seed)
+    from quietcorpus.pipelines.spec.public_texts import MOST_NEAREST
+    from quietcorpus.transforms.installed import require_installed
+
+    for number in nearest:
+        whole(1, MOST_NEAREST, nearest=number)
+    given = {"pools": pools, "epsilons": epsilons, "nearest": nearest}
+    if none := next((name for name, values in given.items() if not values), None):
+        raise InputError(f"{none}: none is given; give one or more")
+    between_0_and_1(delta=float(exact(delta)))
+    require_installed("dp_accounting", "flint", key="pools", extra="public-texts")
+    require_installed("sklearn", extra="evaluate")
+    from quietcorpus.pipelines.calibrate import public_texts as job
+    from quietcorpus.transforms.reading.documents import Corpus
+
+    settings = job.VotesSettings(
+        epsilons=exact_numbers(epsilons),
+        delta=exact(delta),
+        nearest=tuple(sorted(set(nearest))),
+        documents=documents,
+        runs=runs,
+        seed=seed,
+    )
+    named = dict.fromkeys(fspath(one) for one in pools)
+    return job.calibrate(
+        [job.TriedPool.resolve(name, absolute(name), encoder) for name in named],
+        Corpus(absolute(source), text, also=(("label", label),) if label else ()),
+        label,
+        settings,
+        progress=progress,
+    )
+
+
+@process_restored()
+def calibrate_rounds(*, epsilon: Number, delta: Number, share: Number = "0.2") -> Rounds:
+    """Split a budget between two releases of public texts, of which the first narrows the pool.
+
+    Args:
+        epsilon: of both releases together.
+        delta: of both together, and of each.
+        share: the first release's share of epsilon.
+
+    Returns:
+        The epsilons to give the two releases, `first` and `second`, at `delta`; the `epsilon` that
+        both come to, by the exact composition of two Gaussians; and their `noise_multipliers`.
+
+    Raises:
+        InputError: anything that a person can mend.
+    """
+    between_0_and_1(delta=float(exact(delta)), share=float(exact(share)))
+    from quietcorpus.transforms.installed import require_installed
+
+    require_installed("dp_accounting", "flint", key="epsilon", extra="public-texts")
+    from quietcorpus.pipelines.calibrate import rounds as job
+
+    return job.calibrate(exact(epsilon), exact(delta), exact(share))
