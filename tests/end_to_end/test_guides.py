@@ -123,7 +123,7 @@ def test_the_guides_to_words(desk: Desk) -> None:
 
 @pytest.mark.nightly
 def test_the_guide_to_public_texts(desk: Desk) -> None:
-    build, calibrated, evaluated, varied, narrowed = blocks(f"{GUIDES}/public-texts.md")
+    build, calibrated, evaluated, varied, narrowed, divided = blocks(f"{GUIDES}/public-texts.md")
     page = f"{GUIDES}/public-texts.md"
     desk.spec("texts.yaml", page, {"pool: pool": "pool: pool\n  nearest: 5"}, 1)
     desk.run(build)
@@ -142,6 +142,7 @@ def test_the_guide_to_public_texts(desk: Desk) -> None:
         changes = {"pool: pool": f"pool: {pool}\n  nearest: 5", "complaints-texts": name}
         desk.spec(f"{name}.yaml", page, changes | {"epsilon: 1 ": "epsilon: 20 "})
     desk.run(narrowed, {"--pool pool ": "--pool lists "})
+    assert "together" in desk.run(divided)
 
 
 @pytest.mark.nightly
