@@ -1,16 +1,17 @@
-"""The gain from users' own budgets in word embeddings by co-occurrence: a claim of dpUGC's.
+"""The gain from users' own budgets in word embeddings: a claim of dpUGC's.
 
 Vu, Tran and Jiang (CICLing 2019) let users have budgets of their own. No corpus here has 40,000
 authors, so the users are generated: each has a text of 40 words, from one of 20 topics with
 probability .25 and from all words else, by Zipf's law within each. Budgets of 1, 4 and 16 go to 60,
 30 and 10 % of them by chance, so that no habit of the careful goes with theirs. Compared are
-everybody at the least budget; budgets of their own, by norms; and the careful left out. "Everybody
-at 16" breaks the budgets of nine in ten: it shows what noise costs at the least.
+everybody at the least budget; budgets of their own (`cooccurrence`: norms; `sgd`: `rates` and
+`steps`); and the careful left out. "Everybody at 16" breaks the budgets of nine in ten: it shows
+what noise costs at the least.
 
-MAP-Word is against the vectors of the same users without noise; accuracy is that of 20 topics of
-10,000 other users, by the nearest mean of the topic's texts.
+MAP-Word is against the vectors of the same users by `cooccurrence` without noise; accuracy is that
+of 20 topics of 10,000 other users, by the nearest mean of the topic's texts.
 
-    python benchmarks/utility_budgets.py [--users 40000] [--draws 5]
+    python benchmarks/utility_budgets.py [--method sgd] [--users 40000] [--draws 5]
 """
 
 from __future__ import annotations
@@ -23,11 +24,15 @@ import numpy as np
 
 from quietcorpus.evaluation.embeddings import map_word, nearest
 from quietcorpus.evaluation.intervals import over_draws
-from quietcorpus.mechanisms.clipped_sum import clipped
+from quietcorpus.mechanisms.accounting import Schedule
+from quietcorpus.mechanisms.clipped_sum import ClippedSum, clipped
 from quietcorpus.mechanisms.cooccurrence import cells_of, contribution
 from quietcorpus.mechanisms.factorisation import factorise
 from quietcorpus.mechanisms.group_norms import GroupNorms
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
+from quietcorpus.mechanisms.sampled_users import SampledUsers, Texts
+from quietcorpus.mechanisms.skip_gram import SkipGram
+from quietcorpus.mechanisms.user_training import Training, TrainingState
 
 TIERS = {"careful": Fraction(1), "usual": Fraction(4), "generous": Fraction(16)}
 SHARES = (0.6, 0.3, 0.1)
@@ -43,6 +48,10 @@ WAYS: dict[str, Mapping[str, Fraction]] = {
 DELTA = Fraction(1, 10**6)
 WORDS, TOPICS, LENGTH, OWN = 400, 20, 40, 0.25
 WINDOW, DIMENSIONS, LISTED, OTHERS = 5, 50, 10, 10_000
+COURSE, LOT_SHARE, RATE, CLIP = 100, 10, 0.03, 0.1
+"""Of `sgd`, as specs have it: steps; one user in how many a step; learning rate; clipping norm."""
+ALL_BUT_EXACT = Fraction(10**4)
+"""A budget at which the noise of a training hardly matters."""
 
 
 def corpus(users: int, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -96,6 +105,44 @@ def cooccurrence(own: np.ndarray, draws: int) -> Iterator[tuple[str, int, np.nda
         yield way, draw, factorise(noisy, deviation, WORDS, DIMENSIONS).vectors
 
 
+def sgd(own: np.ndarray, draws: int) -> Iterator[tuple[str, int, np.ndarray]]:
+    """Yield trained vectors as `cooccurrence` does; different budgets by `rates` and by `steps`."""
+    yield "", 0, trained(own, dict.fromkeys(TIERS, ALL_BUT_EXACT), "", 0)
+    for draw in range(draws):
+        for way, budgets in WAYS.items():
+            yield way, draw, trained(own, budgets, way, draw)
+            if len(set(budgets.values())) > 1:
+                name = f"{way}, by steps"
+                yield name, draw, trained(own, budgets, name, draw, leave=True)
+
+
+def trained(
+    own: np.ndarray, budgets: Mapping[str, Fraction], name: str, draw: int, *, leave: bool = False
+) -> np.ndarray:
+    """Train vectors with each tier at its own rate, or all at one until they must leave."""
+    names, chosen = list(TIERS), tiers(len(own), draw)
+    places = {tier: place for place, tier in enumerate(budgets)}
+    rows = np.flatnonzero([names[tier] in places for tier in chosen])
+    count, lot = len(rows), len(rows) // LOT_SHARE
+    texts = Texts(
+        np.random.default_rng(7).integers(0, 1 << 63, (count, 2), dtype=np.uint64),
+        np.array([places[names[tier]] for tier in chosen[rows]], np.int32),
+        np.arange(count + 1),
+        np.arange(count + 1) * LENGTH,
+        own[rows].ravel(),
+    )
+    schedule = Schedule.solved(budgets, DELTA, Fraction(lot, count), COURSE, leave=leave)
+    settings, stream = SkipGram(DIMENSIONS, WINDOW, 1, CLIP), _stream(name, draw)
+    users = SampledUsers(texts, schedule.groups, settings, stream)
+    training = Training(settings, ClippedSum(schedule.noise_multiplier), lot, RATE)
+    state = TrainingState.initial(WORDS, DIMENSIONS)
+    *_, last = training.run(state, COURSE, users.sums, stream)
+    return last.model.words
+
+
+METHODS = {"cooccurrence": cooccurrence, "sgd": sgd}
+
+
 def tiers(users: int, draw: int) -> np.ndarray:
     """Return the number of each user's tier, by chance."""
     return np.random.default_rng([draw, 5]).choice(len(TIERS), users, p=SHARES)
@@ -108,23 +155,23 @@ def _stream(name: str, draw: int) -> Keystream:
 def main() -> None:
     """Print a table of means over draws, with 95 % intervals (Student's t)."""
     parser = argparse.ArgumentParser()
+    parser.add_argument("--method", choices=METHODS, default="cooccurrence")
     parser.add_argument("--users", type=int, default=40_000)
     parser.add_argument("--draws", type=int, default=5)
     given = parser.parse_args()
     texts, topics = corpus(given.users + OTHERS, np.random.default_rng(3))
     own, others, asked = texts[: given.users], texts[given.users :], topics[given.users :]
-    counted = cooccurrence(own, given.draws)
-    _, _, exact = next(counted)
+    _, _, exact = next(cooccurrence(own, given.draws))
     queries = np.arange(WORDS)
     gold = nearest(exact, queries, LISTED)
-    print(f"no noise: accuracy {accuracy(exact, others, asked):.3f}", flush=True)
     scored: dict[str, list[list[float]]] = {}
-
-    for way, _, vectors in counted:
+    for way, _, vectors in METHODS[given.method](own, given.draws):
         found = float(map_word(nearest(vectors, queries, LISTED), gold).mean())
         scored.setdefault(way, []).append([found, accuracy(vectors, others, asked)])
+        print(way or "no noise", *(f"{value:.3f}" for value in scored[way][-1]), flush=True)
     print("| users' budgets | draws | MAP-Word | accuracy |")
     print("|---|---|---|---|")
+    del scored[""]
     for way, draws in scored.items():
         cells = []
         for values in np.transpose(draws):

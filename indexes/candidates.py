@@ -47,6 +47,8 @@ FILES = (*(f"{name}.npy" for name in _ARRAYS), _RECODER)
 DOCUMENTS = "documents.parquet"
 TEXT = "text"
 """The column of the texts in `DOCUMENTS`, and in a release that has them."""
+RECODED = "recoded"
+"""The column of the candidates' mean recoded sentences in a release that has them."""
 LARGEST_NUMBER = 1_000
 """The largest number of projections: sums over them stay far below 2^31."""
 LARGEST_PROJECTION = 1 << 13

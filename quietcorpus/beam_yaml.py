@@ -189,7 +189,7 @@ def draw_candidates(
         projections: The number of public directions, for depths.
         most_sentences: How many sentences of a text count, at most.
         encoder: The candidates' sentence encoder, by name or path.
-        include: `[text]` adds the drawn public document's text to every row.
+        include: what to add to every row of the drawn candidate, `text`, `recoded` or both.
         text: The field of the text.
         id: The field of the id, which is unique in the input.
         keep: Fields that are copied as they are. Nothing protects them.

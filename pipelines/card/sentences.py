@@ -14,7 +14,10 @@ from quietcorpus.pipelines.storage import layout
 from quietcorpus.transforms.errors import InputError
 
 _ROW = "`embedding`, and, where that is a public candidate's, its number `candidate`"
-_TEXT = ", and its `text`: a public document's, not the document's own"
+_FURTHER = {
+    "text": ", and its `text`: a public document's, not the document's own",
+    "recoded": ", and `recoded`: the mean of its recoded sentences",
+}
 _PROMISES = {
     "deep-candidate": Promise(SentenceParameters),
     "projected-mean": Promise(SentenceParameters),
@@ -71,9 +74,9 @@ class SentencesMechanism(Mechanism):
     def files(self) -> Mapping[str, FileFormat]:
         """Return the format of the data; a drawn candidate has a number."""
         drawn = ["candidate"] if self.mechanism == "deep-candidate" else []
-        text = ["text"] if self.include == ["text"] else []
-        row = _ROW + _TEXT if text else _ROW
-        return {"data": FileFormat(row, ("id", *drawn, *text, "embedding"))}
+        further = [name for name in _FURTHER if name in (self.include or ())]
+        row = _ROW + "".join(_FURTHER[name] for name in further)
+        return {"data": FileFormat(row, ("id", *drawn, *further, "embedding"))}
 
     @property
     def notes(self) -> list[str]:

@@ -52,7 +52,8 @@ class DrawCandidates(ComposedKind):
             projections: the number of public directions, for depths.
             most_sentences: how many sentences of a text count, at most.
             encoder: the candidates' sentence encoder, by name or path.
-            include: `["text"]` adds the drawn public document's text to every row.
+            include: what to add to every row of the drawn candidate: `text`, the public document's,
+                and `recoded`, the mean of its recoded sentences.
             text: the field of the text.
             id: the field of the id, a string, bytes or a whole number, unique in the input.
             keep: fields that are copied as they are: nothing protects them.

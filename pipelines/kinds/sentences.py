@@ -10,7 +10,7 @@ from typing import Any
 
 import apache_beam as beam
 
-from quietcorpus.indexes.candidates import CandidatesManifest
+from quietcorpus.indexes.candidates import TEXT, CandidatesManifest
 from quietcorpus.mechanisms.deep_candidate import Utility
 from quietcorpus.mechanisms.guarantees import SentencePrivacy, Spending, round_up
 from quietcorpus.pipelines.card import model as card
@@ -67,7 +67,8 @@ class SentencesKind(Kind):
                 f"mechanism.projections: {projections} is more than the candidates have; give at "
                 f"most {manifest.projections}"
             )
-        if spec.include and not manifest.has_text:
+        include = frozenset(spec.include or ())
+        if TEXT in include and not manifest.has_text:
             raise InputError(
                 f"mechanism.include: {spec.candidates} has no texts; build candidates with "
                 "--keep-text"
@@ -81,7 +82,7 @@ class SentencesKind(Kind):
             source,
             encoder,
             int(manifest.encoder["dimensions"]),
-            with_text=bool(spec.include),
+            include=include,
             directions=_directions(spec, source),
         )
         try:

@@ -13,6 +13,7 @@ from pydantic import (
     model_validator,
 )
 
+from quietcorpus.indexes.candidates import RECODED, TEXT
 from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.indexes.search import VECTOR_ENGINES
 from quietcorpus.mechanisms.deep_candidate import Utility
@@ -80,10 +81,23 @@ class SentencesSpec(MechanismSpec):
         at_most(MOST_SENTENCES, "how many sentences of a document count, at most"),
     ] = 64
     include: Annotated[
-        Annotated[list[str], only("text"), WithJsonSchema({"const": ["text"]})] | None,
+        Annotated[
+            list[str],
+            only(TEXT, RECODED),
+            WithJsonSchema(
+                {
+                    "type": "array",
+                    "items": {"enum": [TEXT, RECODED]},
+                    "minItems": 1,
+                    "uniqueItems": True,
+                }
+            ),
+        ]
+        | None,
         Field(
-            description="`[text]` adds the drawn public document's text to every row, at no "
-            "further cost; for `deep-candidate`, and candidates built with --keep-text"
+            description="adds to every row what a drawn candidate has besides, at no further cost, "
+            "for `deep-candidate`: `text`, the public document's, of candidates built with "
+            "--keep-text, and `recoded`, the mean of its recoded sentences"
         ),
     ] = None
     search: Annotated[

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import permutations
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -118,12 +119,14 @@ def at_most(limit: int, description: str) -> Any:
     return Field(le=limit, description=description, json_schema_extra={"maximum": limit})
 
 
-def only(column: str) -> BeforeValidator:
-    """Return the check of a list that holds this one column, which releases have only if asked."""
+def only(*columns: str) -> BeforeValidator:
+    """Return the check of a list of some columns, each once, that releases have if asked."""
+    some = [list(own) for n in range(1, len(columns) + 1) for own in permutations(columns, n)]
+    wanted = f"[{', '.join(columns)}]" + (" or one of them" if len(columns) > 1 else "")
 
     def check(value: object) -> object:
-        if value != [column]:
-            raise of_value(f"is not allowed; give [{column}], or leave it out")
+        if value not in some:
+            raise of_value(f"is not allowed; give {wanted}, or leave it out")
         return value
 
     return BeforeValidator(check)

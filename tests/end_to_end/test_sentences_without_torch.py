@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from machine import without
@@ -18,7 +19,8 @@ pytestmark = pytest.mark.slow
 
 def test_from_public_texts_to_a_release(workspace: Workspace, lee_texts: list[str]) -> None:
     # Kills: a step between them that imports PyTorch or asks for Ray, a runtime of which the card
-    # says nothing, two workers that embed otherwise than one; the text of another candidate.
+    # says nothing, two workers that embed otherwise than one; the text or the vector of another
+    # candidate.
     lacking = without(workspace, "torch", "sentence_transformers", "transformers", "ray")
     workspace.parquet({"text": lee_texts[:150]}, "public.parquet")
 
@@ -35,9 +37,10 @@ def test_from_public_texts_to_a_release(workspace: Workspace, lee_texts: list[st
     named = pq.ParquetFile(workspace.folder / "candidates" / "documents.parquet").read()
     texts = named["text"].to_pylist()
     assert set(texts) <= set(lee_texts[:150])
+    recoded = np.load(workspace.folder / "candidates" / "recoded.npy")
     corpus(workspace, lee_texts[150:162])
     mechanism = {"kind": "sentence-embeddings", "mechanism": "deep-candidate"}
-    mechanism |= {"candidates": "candidates", "epsilon": 10, "include": ["text"]}
+    mechanism |= {"candidates": "candidates", "epsilon": 10, "include": ["text", "recoded"]}
     made = []
     for workers in (1, 2):
         output = f"released/by-{workers}"
@@ -49,9 +52,10 @@ def test_from_public_texts_to_a_release(workspace: Workspace, lee_texts: list[st
         rows = workspace.rows(folder)
         assert all(row["text"] == texts[row["candidate"]] for row in rows)
         assert len({row["text"] for row in rows}) > 1
+        assert all(row["recoded"] == recoded[row["candidate"]].tolist() for row in rows)
         card = json.loads((folder / "release.json").read_text())
         assert card["mechanism"]["encoder_software"].startswith("onnxruntime ")
         assert card["mechanism"]["encoder_precision"] == "float32"
         readme = (folder / "README.md").read_text()
-        assert "its `text`: a public document's, not the document's own" in readme
+        assert "its `text`: a public document's, not the document's own, and `recoded`" in readme
     assert made[0] == made[1]

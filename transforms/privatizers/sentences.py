@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from quietcorpus.indexes.candidates import TEXT, Candidates
+from quietcorpus.indexes.candidates import RECODED, TEXT, Candidates
 from quietcorpus.indexes.frequent_words import FrequentWordCounter
+from quietcorpus.indexes.recoder import WIDTHS
 from quietcorpus.indexes.sentences import NAME, split
 from quietcorpus.mechanisms.deep_candidate import (
     DeepCandidate,
@@ -54,7 +55,11 @@ class SentenceMechanism(StrEnum):
 
 def embedding_field(dimensions: int) -> pa.Field:
     """Return the column of released embeddings."""
-    return pa.field("embedding", pa.list_(pa.float32(), dimensions))
+    return _vector_field("embedding", dimensions)
+
+
+def _vector_field(name: str, dimensions: int) -> pa.Field:
+    return pa.field(name, pa.list_(pa.float32(), dimensions))
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,8 @@ class SentencesParameters:
         candidates: the artefact of the candidates and all that was learnt from public documents.
         encoder: the encoder of sentences.
         dimensions: the length of its embeddings.
-        with_text: for deep-candidate: whether rows have the drawn document's text.
+        include: for deep-candidate: what rows have of the drawn candidate besides its number and
+            embedding: `TEXT`, `RECODED`.
         directions: for projected-mean: the number of the candidates' principal directions used.
     """
 
@@ -82,7 +88,7 @@ class SentencesParameters:
     candidates: CandidatesSource
     encoder: EncoderSource
     dimensions: int
-    with_text: bool = False
+    include: frozenset[str] = frozenset()
     directions: int = 0
 
     @property
@@ -91,8 +97,9 @@ class SentencesParameters:
         embedding = embedding_field(self.dimensions)
         if self.mechanism is not SentenceMechanism.DEEP_CANDIDATE:
             return (embedding,)
-        text = (pa.field(TEXT, pa.large_string()),) if self.with_text else ()
-        return (pa.field("candidate", pa.int32()), *text, embedding)
+        number = pa.field("candidate", pa.int32())
+        further = pa.field(TEXT, pa.large_string()), _vector_field(RECODED, WIDTHS[-1])
+        return (number, *(field for field in further if field.name in self.include), embedding)
 
     @property
     def law(self) -> DeepCandidate | ProjectedMean | Truncation:
@@ -175,21 +182,23 @@ def _mechanism(parameters: SentencesParameters, candidates: Candidates) -> _Mech
     if isinstance(law, ProjectedMean):
         found = ball(candidates, law.directions)
         return _Summed(found, NoisyProjections(law, found))
-    return _Drawn(law, candidates, with_text=parameters.with_text)
+    return _Drawn(law, candidates, parameters.include)
 
 
 class _Drawn:
-    """The draw of a candidate by its utility; its text is a function of its number."""
+    """The draw of a candidate by its utility; all that is told of it follows from its number."""
 
     def __init__(
-        self, mechanism: DeepCandidate, candidates: Candidates, *, with_text: bool
+        self, mechanism: DeepCandidate, candidates: Candidates, include: frozenset[str]
     ) -> None:
         self._sampler = mechanism.sampler
         self._embeddings = candidates.embeddings
         self._texts: pa.Array | None = None
-        if with_text:
+        if TEXT in include:
             assert candidates.documents is not None
             self._texts = candidates.documents[TEXT].combine_chunks()
+        # Whole numbers of at most 2^20: float32 holds them.
+        self._recoded = candidates.recoded.astype(np.float32) if RECODED in include else None
         self._utilities = utilities(mechanism.utility, mechanism.projections, candidates)
 
     def inputs(
@@ -202,9 +211,12 @@ class _Drawn:
     ) -> dict[str, pa.Array]:
         drawn = self._sampler.draw(inputs, stream, addresses)
         numbers = pa.array(drawn, pa.int32())
-        text = {} if self._texts is None else {TEXT: self._texts.take(numbers)}
-        embeddings = fixed_lists(self._embeddings[drawn])
-        return {"candidate": numbers, **text, "embedding": embeddings}
+        further: dict[str, pa.Array] = {}
+        if self._texts is not None:
+            further[TEXT] = self._texts.take(numbers)
+        if self._recoded is not None:
+            further[RECODED] = fixed_lists(self._recoded[drawn])
+        return {"candidate": numbers, **further, "embedding": fixed_lists(self._embeddings[drawn])}
 
 
 class _Summed:
@@ -257,6 +269,6 @@ def utilities(
 
 
 def fixed_lists(rows: npt.NDArray[np.float32]) -> pa.FixedSizeListArray:
-    """Return rows as values of `embedding_field`."""
+    """Return rows of vectors, (n, d), as a column of lists of d numbers."""
     values = pa.array(np.ascontiguousarray(rows).ravel(), pa.float32())
     return pa.FixedSizeListArray.from_arrays(values, rows.shape[1])

@@ -23,6 +23,7 @@ WHOLE = "is not allowed; give a positive whole number"
 TRUNCATION = {"mechanism": "truncation"}
 PROJECTED = {"mechanism": "projected-mean"}
 MADLIB = {"mechanism": "madlib", "index": "built-index"}
+INCLUDE = "is not allowed; give [text, recoded] or one of them, or leave it out"
 INDEX = "index: give the words' own for madlib, and for nothing else"
 
 
@@ -58,6 +59,7 @@ def test_what_is_good(loaded: Callable[..., SentencesSpec]) -> None:
     for depths in ({}, {"utility": "depth"}, {"utility": "mean-depth"}):
         assert loaded(projections=7, **depths).projections == 7
     assert (plain.include, loaded(include=["text"]).include) == (None, ["text"])
+    assert loaded(include=["recoded", "text"]).include == ["recoded", "text"]
     assert "include" not in plain.model_dump()  # or a release of before would be another
     assert loaded(**TRUNCATION, most_sentences=1).mechanism is SentenceMechanism.TRUNCATION
     assert loaded(**PROJECTED, directions=24).directions == 24
@@ -123,6 +125,10 @@ def test_what_is_good(loaded: Callable[..., SentencesSpec]) -> None:
             PROJECTED | {"include": ["text"]},
             "mechanism.include: is for deep-candidate alone, which draws public documents",
         ),
+        ({"include": []}, f"mechanism.include: [] {INCLUDE}"),
+        ({"include": "text"}, f"mechanism.include: 'text' {INCLUDE}"),
+        ({"include": ["bins"]}, f"mechanism.include: ['bins'] {INCLUDE}"),
+        ({"include": ["text"] * 2}, f"mechanism.include: ['text', 'text'] {INCLUDE}"),
         (TRUNCATION | {"utility": "depth"}, "mechanism.utility: is for deep-candidate alone"),
         (
             TRUNCATION | {"projections": 5},

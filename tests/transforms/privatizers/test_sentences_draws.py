@@ -165,10 +165,23 @@ def test_a_text_is_its_candidates(key: ReleaseKey) -> None:
     given = parameters("similarity")
     texts = some_texts(100)
     plain = release(given, key, *texts).rows
-    told = release(replace(given, with_text=True), key, *texts).rows
+    told = release(replace(given, include=frozenset({"text"})), key, *texts).rows
     assert told["text"].to_pylist() == [f"text {one}" for one in plain["candidate"].to_pylist()]
     assert told.drop_columns(["text"]).equals(plain)
     assert len(set(told["text"].to_pylist())) > 1
+
+
+def test_a_recoded_vector_is_its_candidates(key: ReleaseKey) -> None:
+    """Kills: another candidate's vector; one that changes the draw, the id or the embedding."""
+    given = parameters("similarity")
+    texts = some_texts(100)
+    plain = release(given, key, *texts).rows
+    told = release(replace(given, include=frozenset({"text", "recoded"})), key, *texts).rows
+    assert told.column_names[1:5] == ["candidate", "text", "recoded", "embedding"]
+    expected = CANDIDATES.recoded[plain["candidate"].to_numpy()]
+    assert np.array_equal(np.array(told["recoded"].to_pylist()), expected)
+    assert len(np.unique(expected, axis=0)) > 1
+    assert told.drop_columns(["text", "recoded"]).equals(plain)
 
 
 def test_every_mechanism_utility_and_number_of_projections_has_its_own_draws(
