@@ -36,13 +36,14 @@ from quietcorpus.mechanisms.user_training import Training, TrainingState
 
 TIERS = {"careful": Fraction(1), "usual": Fraction(4), "generous": Fraction(16)}
 SHARES = (0.6, 0.3, 0.1)
+BEYOND = "everybody at 16 (breaks budgets)"
 WAYS: dict[str, Mapping[str, Fraction]] = {
     "everybody at 1": dict.fromkeys(TIERS, Fraction(1)),
     "own budgets": TIERS,
     "without the careful: at 4": {"usual": Fraction(4), "generous": Fraction(4)},
     "without the careful: own budgets": {k: v for k, v in TIERS.items() if k != "careful"},
     "the generous alone: at 16": {"generous": Fraction(16)},
-    "everybody at 16 (breaks budgets)": dict.fromkeys(TIERS, Fraction(16)),
+    BEYOND: dict.fromkeys(TIERS, Fraction(16)),
 }
 """For each way, the budgets of the tiers that take part."""
 DELTA = Fraction(1, 10**6)
@@ -50,8 +51,6 @@ WORDS, TOPICS, LENGTH, OWN = 400, 20, 40, 0.25
 WINDOW, DIMENSIONS, LISTED, OTHERS = 5, 50, 10, 10_000
 COURSE, LOT_SHARE, RATE, CLIP = 100, 10, 0.03, 0.1
 """Of `sgd`, as specs have it: steps; one user in how many a step; learning rate; clipping norm."""
-ALL_BUT_EXACT = Fraction(10**4)
-"""A budget at which the noise of a training hardly matters."""
 
 
 def corpus(users: int, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -106,10 +105,14 @@ def cooccurrence(own: np.ndarray, draws: int) -> Iterator[tuple[str, int, np.nda
 
 
 def sgd(own: np.ndarray, draws: int) -> Iterator[tuple[str, int, np.ndarray]]:
-    """Yield trained vectors as `cooccurrence` does; different budgets by `rates` and by `steps`."""
-    yield "", 0, trained(own, dict.fromkeys(TIERS, ALL_BUT_EXACT), "", 0)
+    """Yield the vectors trained in every way that keeps budgets, draw by draw.
+
+    Different budgets are kept by `rates`, and by `steps`.
+    """
     for draw in range(draws):
         for way, budgets in WAYS.items():
+            if way == BEYOND:
+                continue
             yield way, draw, trained(own, budgets, way, draw)
             if len(set(budgets.values())) > 1:
                 name = f"{way}, by steps"
@@ -171,7 +174,7 @@ def main() -> None:
         print(way or "no noise", *(f"{value:.3f}" for value in scored[way][-1]), flush=True)
     print("| users' budgets | draws | MAP-Word | accuracy |")
     print("|---|---|---|---|")
-    del scored[""]
+    scored.pop("", None)
     for way, draws in scored.items():
         cells = []
         for values in np.transpose(draws):

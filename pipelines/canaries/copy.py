@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from quietcorpus.pipelines.canaries.game import ID, Coins, Game, id_of
+from quietcorpus.pipelines.spec.mechanism import MechanismSpec
 from quietcorpus.pipelines.spec.spec import InputSpec, Spec
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import places
@@ -56,10 +57,11 @@ class Copy:
         arrays = {name: pa.array(values, pa.large_string()) for name, values in columns.items()}
         self._write("canaries", pa.table(arrays))
 
-    def released(self, run: int, game: Game) -> Spec:
-        """Return the spec of a release of the copy: it has an id, and so a key, of its own.
+    def released(self, name: str, game: Game, mechanism: MechanismSpec | None = None) -> Spec:
+        """Return the spec of a release of the copy, into a folder called `name`.
 
-        No ledger counts it: nobody sees it, and it is deleted.
+        It has an id, and so a key, of its own, and the spec's mechanism unless another is given. No
+        ledger counts it: nobody sees it, and it is deleted.
         """
         kept = (ID,) if game.linked else ()
         own = {
@@ -70,7 +72,8 @@ class Copy:
                 id=ID if game.linked else None,
                 keep=kept,
             ),
-            "output": f"{self.place}/released-{run}",
+            "output": f"{self.place}/{name}",
+            "mechanism": mechanism or self.spec.mechanism,
             "rejects": None,
             "checkpoints": None,
             "ledger": None,

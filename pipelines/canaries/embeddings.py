@@ -54,9 +54,9 @@ def game(kind: UserLevelKind, canaries: int, corpus: Corpus) -> Game:
         float(cost.epsilon),
         float(cost.delta),
         f"A canary is a user of {each} documents, each of two words by turns. Its score is how far "
-        "these words' vectors lie as it asks for. Vectors hardly show the noise: users without a "
-        "bound are found, half of the noise is not.",
+        "these words' vectors lie as it asks for.",
         apart_of(cost) if counted and own.public is not None else None,
+        twice=own.spec.model_copy(update={"epsilon": 2 * cost.epsilon, "budgets": None}),
     )
 
 

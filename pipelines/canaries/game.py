@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from quietcorpus.mechanisms.concentrated import gaussian_epsilon, largest_rho
 from quietcorpus.mechanisms.guarantees import DocumentPrivacy, UserPrivacy
 from quietcorpus.pipelines.card.loading import LoadedRelease
+from quietcorpus.pipelines.spec.mechanism import MechanismSpec
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.users.users import Users
 
@@ -52,6 +53,9 @@ class Game:
             deviations, that this epsilon and delta allow; None for any other noise.
         shows: the part of epsilon that the scores show, where noisy numbers are released as they
             are; None where something else is made of them.
+        right: the share of right guesses, of the surest part of all, that twice the epsilon is
+            expected to give, where it can be computed otherwise.
+        twice: where neither is known, the mechanism at twice the epsilon, to be rehearsed.
         linked: whether a canary is found by its row, which keeps its id.
         known: how many canaries, the first ones, have coins that the score may use.
     """
@@ -63,6 +67,8 @@ class Game:
     says: str
     apart: float | None = None
     shows: float | None = None
+    right: Callable[[float], float] | None = None
+    twice: MechanismSpec | None = None
     linked: bool = False
     known: int = 0
 

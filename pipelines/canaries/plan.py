@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -70,26 +70,33 @@ class Plan:
         tests: the comparisons.
         guesses: the number of guesses in each run.
         reach: the largest epsilon that so many guesses can show, if all are right.
-        shows_twice: whether half of the noise would be found, more often than not; None if scores
-            do not show the noise itself.
+        shows_twice: whether twice the loss would be found, more often than not, as far as it is
+            known; after a rehearsal, whether that found twice the epsilon.
+        rehearsal: what a release at twice the epsilon showed.
     """
 
     tests: tuple[Test, ...]
     guesses: int
     reach: float
-    shows_twice: bool | None
+    shows_twice: bool
+    rehearsal: Guesses | None = None
 
     @property
     def tells(self) -> bool:
         """Return whether the guesses can show more than what is stated."""
         return self.reach > 0
 
+    def rehearsed(self, loud: Guesses, runs: int) -> Plan:
+        """Return the plan after a rehearsal, with what so many runs like it would show."""
+        found = any(test.found([loud] * runs) > test.parameter for test in self.tests)
+        return replace(self, shows_twice=found, rehearsal=loud)
+
 
 def planned(game: Game, runs: int, level: float) -> Plan:
     """Fix the tests and the number of guesses, from what is stated alone.
 
-    Guesses are a half of the canaries, or fewer: for Gaussian noise, which tells most at its tails,
-    so many that twice the loss is expected to pass the test by most deviations.
+    Guesses are a half of the canaries, or fewer: for Gaussian noise and drawn candidates, which
+    tell most at their tails, so many that twice the loss is expected to pass by most deviations.
     """
     split = level if game.apart is None else level / 2
     tests = [Test("stated", game.epsilon, game.delta, split)]
@@ -97,16 +104,19 @@ def planned(game: Game, runs: int, level: float) -> Plan:
         tests.append(Test("gaussian", game.apart, game.delta, split))
     most, told = game.unknown, tests[-1]
     tried = sorted({max(1, int(most / (2 * share))) for share in _SHARES})
-    if game.apart is None:
+    if game.apart is None and game.right is None:
         tried = tried[-1:]
     margins = {made: _margin(game, told, made, runs) for made in tried}
     made = max(tried, key=lambda one: (margins[one], one))
+    if game.right is not None and margins[made] <= 0:
+        made = tried[-1]  # which shows most of what has no noise at all
+    known = game.shows is not None or game.right is not None
     best = [Guesses(most, made, made)] * runs
     reach = max(
         (test.epsilon(found) for test in tests if (found := test.found(best)) > test.parameter),
         default=0.0,
     )
-    return Plan(tuple(tests), made, reach, margins[made] > 0 if game.shows else None)
+    return Plan(tuple(tests), made, reach, known and margins[made] > 0)
 
 
 def _margin(game: Game, test: Test, made: int, runs: int) -> float:
@@ -114,7 +124,9 @@ def _margin(game: Game, test: Test, made: int, runs: int) -> float:
     fewest = fewest_right(game.unknown, made, runs, test.curve(test.parameter), test.level)
     if fewest > made:
         return -math.inf
-    if game.apart is None:
+    if game.right is not None:
+        share = game.right(made / game.unknown)
+    elif game.apart is None:
         shown = game.epsilon if game.shows is None else game.shows
         share = 1 / (1 + math.exp(-2 * shown))
     else:

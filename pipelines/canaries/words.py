@@ -12,7 +12,7 @@ from quietcorpus.transforms.reading.documents import Corpus
 
 def game(kind: WordsKind, canaries: int, _: Corpus) -> Game:
     """Return documents of one of two words, whose distance costs about as much as draws show."""
-    terms, distances = alone(kind)
+    spec, (terms, distances) = kind.spec, alone(kind)
     pair = telling_pair(distances, float(kind.cost.epsilon))
     if pair is None:
         raise InputError(
@@ -32,6 +32,9 @@ def game(kind: WordsKind, canaries: int, _: Corpus) -> Game:
         0.0,
         f"A canary is a document of one of two words of the index that are {apart:.4g} apart. The "
         "coins of the first half are known, and show which words each becomes.",
+        twice=spec.model_copy(
+            update={"epsilon": 2 * kind.parameters.epsilon, "document_epsilon": None}
+        ),
         linked=True,
         known=canaries // 2,
     )

@@ -125,7 +125,7 @@ class BagOfWordsStudy(Study):
         floor = counted(self._offsets, redrawn, len(self._vocabulary))
         yield from self._topics(floor, "floor", number)
         yield from self._structure(originals, "original", number)
-        yield from self._fully_private(generator)
+        yield from self._fully_private(generator, number)
         labels = self._sample.labels
         if labels is not None:
             yield from judged(labels, self._folded(number), "original")
@@ -221,7 +221,7 @@ class BagOfWordsStudy(Study):
         errors = reconstruction_errors(counts, dimensions, FOLDS, number)
         yield Observation("reconstruction", subject, float(errors.mean()))
 
-    def _fully_private(self, generator: np.random.Generator) -> Iterator[Observation]:
+    def _fully_private(self, generator: np.random.Generator, number: int) -> Iterator[Observation]:
         """Yield the cost of hiding whole documents at the same epsilon (LPLP's figure 1)."""
         originals = self._originals[:_BASELINE_DOCUMENTS]
         lengths = np.asarray(originals.sum(axis=1)).ravel()
@@ -233,6 +233,7 @@ class BagOfWordsStudy(Study):
             noisy = law(originals, self._epsilon, longest, generator)
             yield Observation("length", subject, length_ratio(originals, noisy))
             yield Observation("density", subject, density_ratio(originals, noisy))
+            yield from self._topics(noisy, subject, number)
 
 
 def _own_bins(output: str, card: Card, terms: int) -> Bins:

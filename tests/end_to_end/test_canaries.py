@@ -3,6 +3,7 @@
 Power. Correct releases fail once in 10^4 runs at most. Noise of half the size gives 88 of 100 right
 guesses at epsilon 1, where 400 canaries and three runs need 78: nine deviations. What has no bound,
 or no noise, is guessed without an error.
+Candidates that are near the corpus's sentences show most of epsilon in one draw of eight.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 Patch = pytest.MonkeyPatch
 Changes = dict[str, Any]
 TEXTS = ["quiet world", "hello quiet island", ""]
+MISSED = "cannot tell"
+"""The verdict on correct releases whose canaries would more often miss twice the loss."""
 
 
 def played(workspace: Workspace, changes: Changes, **given: Any) -> dict[str, Any]:
@@ -109,7 +112,7 @@ def test_a_private_vocabulary(workspace: Workspace, monkeypatch: Patch, faulty: 
         )
     block = {"kind": "histogram", "precision": 3, "epsilon": 1, **PRIVATE}
     found = played(workspace, {"mechanism": block}, canaries=300)
-    assert found["verdict"] == ("failed" if faulty else "passed")
+    assert found["verdict"] == ("failed" if faulty else MISSED)
 
 
 @pytest.mark.parametrize("faulty", [False, True])
@@ -119,16 +122,17 @@ def test_words(workspace: Workspace, words: Any, monkeypatch: Patch, faulty: boo
     if faulty:
         copy_all(monkeypatch)
     found = played(workspace, words(epsilon=3), canaries=400)
-    assert found["verdict"] == ("failed" if faulty else "passed")
+    assert found["verdict"] == ("failed" if faulty else MISSED)
     assert found["known"] == 200
+    assert found["rehearsal"]["made"] == 100
 
 
-def noiseless(patch: Patch) -> None:
-    """Draws at a thousand times epsilon: the best candidate, nearly always."""
+def sharper(patch: Patch, times: int) -> None:
+    """Draws at so many times epsilon: at a thousand, it is the best candidate, nearly always."""
     real = ExponentialMechanism.draw
 
     def best(self: ExponentialMechanism, *given: Any) -> Any:
-        return real(ExponentialMechanism(1000 * self.epsilon, self.sensitivity), *given)
+        return real(ExponentialMechanism(times * self.epsilon, self.sensitivity), *given)
 
     patch.setattr(ExponentialMechanism, "draw", best)
 
@@ -140,15 +144,38 @@ MEANS = [{"mechanism": "truncation", **NO_UTILITY}, {"mechanism": "projected-mea
 @pytest.mark.slow
 def test_sentences_without_noise(workspace: Workspace, sentences: Any, monkeypatch: Patch) -> None:
     workspace.json_lines(TEXTS * 5)
-    noiseless(monkeypatch)
+    sharper(monkeypatch, 1000)
     assert played(workspace, sentences(epsilon=2), canaries=400)["verdict"] == "failed"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block", [{}, *MEANS])
 def test_sentences(workspace: Workspace, sentences: Any, block: Changes) -> None:
+    # Of sentences that no candidate is near, twice the epsilon shows no more than is stated.
     workspace.json_lines(TEXTS * 5)
-    assert played(workspace, sentences(epsilon=2, **block), canaries=400)["verdict"] == "passed"
+    assert played(workspace, sentences(epsilon=2, **block), canaries=400)["verdict"] == MISSED
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("runs", "faulty"), [(1, False), (3, True)])
+def test_candidates_near_the_corpus(
+    workspace: Workspace,
+    sentences: Any,
+    lee_texts: list[str],
+    monkeypatch: Patch,
+    runs: int,
+    faulty: bool,
+) -> None:
+    # Power: at twice epsilon 3, .992 of 374 guesses are right, nearly three deviations of each run
+    # beyond what three runs need. Kills: sentences that are not the corpus's, ratios of other
+    # documents, guesses of half of the canaries.
+    workspace.json_lines(lee_texts[:40])
+    if faulty:
+        sharper(monkeypatch, 2)
+    found = played(workspace, sentences(epsilon=3), canaries=1_500, runs=runs)
+    assert (found["verdict"] == "failed") == faulty
+    assert all(run["right"] > 0.6 * run["made"] for run in found["runs"])
+    assert found["rehearsal"] is None
 
 
 def unclipped(patch: Patch) -> None:
@@ -191,7 +218,7 @@ def test_users_without_a_bound(
     found = played(
         workspace, embeddings(workspace, method, **{"epsilon": 2, **block}), canaries=200
     )
-    assert found["verdict"] == ("failed" if faulty else "passed")
+    assert found["verdict"] == ("failed" if faulty else MISSED)
 
 
 @pytest.mark.slow
@@ -201,4 +228,5 @@ def test_users_with_budgets(workspace: Workspace, lee_texts: list[str]) -> None:
     budgets = {"column": "team", "epsilon": {"gold": 3, "silver": 1}}
     found = played(workspace, embeddings(workspace, "cooccurrence", budgets=budgets), canaries=300)
     assert found["stated"]["epsilon"] == pytest.approx(3, abs=0.01)
-    assert found["verdict"] == "passed"
+    assert found["verdict"] == MISSED
+    assert found["rehearsal"]["canaries"] == 300

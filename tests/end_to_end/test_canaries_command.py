@@ -48,7 +48,7 @@ def test_what_is_written_printed_and_left(workspace: Workspace) -> None:
     assert done.returncode == 0, done.stderr
     written = json.loads((workspace.folder / "found" / "canaries.json").read_text())
     assert done.stdout.splitlines() == list(lines(written))
-    assert written["verdict"] == "passed"
+    assert written["verdict"] == "cannot tell"  # by 64 canaries in two runs
     assert len(written["runs"]) == 2
     assert written["canaries"] == 64
     assert files(workspace.folder / "private") == []
@@ -92,7 +92,7 @@ def test_a_copy_in_an_object_store_is_deleted(workspace: Workspace, s3: S3Server
 def test_two_processes_release_the_copy(workspace: Workspace) -> None:
     done = workspace.run("canaries", spec(workspace), "--canaries", "64", "--workers", "2")
     assert done.returncode == 0, done.stderr
-    assert "passed" in done.stdout
+    assert "verdict   cannot tell: nothing was found" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,8 @@ def test_users_without_a_bound(
     if faulty:
         unclipped_users(monkeypatch)
     found = played(workspace, large, 300, user="author", users=1000)
-    assert found["verdict"] == ("failed" if faulty else "passed")
+    # 300 are too few for half of the noise.
+    assert found["verdict"] == ("failed" if faulty else "cannot tell")
 
 
 STRATA = {"column": "team", "labels": ["silver", "gold"]}

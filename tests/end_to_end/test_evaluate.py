@@ -118,6 +118,8 @@ def test_utility_falls_with_epsilon(evaluated: Workspace) -> None:
     assert faint["length", "release"] > 20
     assert own["length", "release"] < own["length", "geometric"] > 20
     assert own["topic-jaccard", "ceiling"] > own["topic-jaccard", "floor"]
+    for subject in ("laplace", "geometric"):  # of the noisy documents, not of the originals
+        assert own["topic-jaccard", subject] < own["topic-jaccard", "ceiling"] - 0.05
     assert own["reconstruction", "original"] < faint["reconstruction", "release"]
 
 

@@ -47,7 +47,38 @@ def test_whether_twice_the_loss_would_be_found() -> None:
     # loss; 50 guesses in each of three runs need 45 for it, 200 need 156.
     assert planned(game(100, 1.0, shows=1.0), 3, LEVEL).shows_twice is False
     assert planned(game(400, 1.0, shows=1.0), 3, LEVEL).shows_twice is True
-    assert planned(game(400, 1.0), 3, LEVEL).shows_twice is None
+    assert planned(game(400, 1.0), 3, LEVEL).shows_twice is False
+
+
+def test_a_known_share_of_right_guesses_decides_their_number() -> None:
+    # One draw in four is sure at twice the loss, others tell nothing: at epsilon 2, 249 guesses of
+    # 1,000 need 232 in each of three runs. Kills: guesses of half of the canaries, the share at
+    # one number of guesses for another.
+    def right(share: float) -> float:
+        return 0.5 + 0.5 * min(1.0, 1 / (4 * share))
+
+    plan = planned(game(1_000, 2.0, right=right), 3, LEVEL)
+    assert plan.guesses < 250
+    assert plan.shows_twice is True
+    poor = planned(game(1_000, 2.0, right=lambda _: 0.88), 3, LEVEL)
+    assert (poor.guesses, poor.shows_twice) == (500, False)
+
+
+def test_a_rehearsal_says_whether_twice_the_epsilon_would_be_found() -> None:
+    # At epsilon 1, 200 guesses in each of three runs need 156 right ones. Kills: one run in place
+    # of all, the statement's own runs in place of the rehearsal, a pass without a rehearsal.
+    own = game(400, 1.0)
+    plan = planned(own, 3, LEVEL)
+    found = plan.rehearsed(Guesses(400, 200, 176), 3)
+    assert (found.shows_twice, found.rehearsal) == (True, Guesses(400, 200, 176))
+    assert plan.rehearsed(Guesses(400, 200, 155), 3).shows_twice is False
+    effort = Effort(400, 3, 1 - LEVEL, (), 1, None)
+    runs = [Guesses(400, 200, 120)] * 3
+    assert verdict_of(own, found, runs, effort)["verdict"] == "passed"
+    missed = verdict_of(own, plan.rehearsed(Guesses(400, 200, 155), 3), runs, effort)
+    assert missed["verdict"] == "cannot tell"
+    assert "rehearsed 155 of 200 right, at twice the epsilon" in list(lines(missed))
+    assert list(lines(missed))[-1].startswith("verdict   cannot tell: nothing was found, and at")
 
 
 @pytest.mark.parametrize(
@@ -93,11 +124,12 @@ def test_a_copy_has_the_corpus_and_the_canaries_of_the_coins(workspace: Workspac
         copy.fill()
         for coins in ([True] * 4, [True, False, False, False]):
             copy.put(own, np.array(coins))
-            asked = copy.released(0, own)
+            asked = copy.released("one", own)
             texts = Counter(t for d in batches(asked.corpus) for t in d.texts.to_pylist())
             heads = sum(coins)
             expected = Counter({"quiet world": 2, "": 1, "heads": heads, "tails": 4 - heads})
             assert texts == +expected
+            assert asked.output.endswith("/one")
         assert asked.ledger is None
         assert asked.release != spec.release
         assert asked.mechanism == spec.mechanism
@@ -116,7 +148,7 @@ def test_a_copy_names_users_as_a_release_does(workspace: Workspace) -> None:
         copy.fill()
         own = Game([([Document("c", {"who": "canary"})], [])], lambda *_: np.zeros(1), 1, 0, "")
         copy.put(own, np.array([True]))
-        found = list(batches(copy.released(0, own).corpus))
+        found = list(batches(copy.released("one", own).corpus))
     users = {
         t: u
         for d in found
