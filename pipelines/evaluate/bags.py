@@ -60,7 +60,7 @@ from quietcorpus.transforms.histogram import release_histogram
 TOPICS, TOP_TERMS, SWEEPS = 20, 20, 100
 DIMENSIONS = 100
 _FITTED_TOKENS = 2_000_000
-_BASELINE_DOCUMENTS = 1000
+_BASELINE_DOCUMENTS, _BASELINE_TOKENS = 1000, 200_000  # noise makes documents long, and fits slow
 _LONGEST = 0.95
 
 
@@ -97,7 +97,7 @@ class BagOfWordsStudy(Study):
         self.notes = [
             f"Topics are those of latent Dirichlet allocation ({TOPICS} topics, {SWEEPS} sweeps); "
             f"where a release has more than {_FITTED_TOKENS:,} tokens, it sees as many documents, "
-            "at random, as hold so many.",
+            f"at random, as hold so many; under full local privacy, {_BASELINE_TOKENS:,}.",
             f"The classifier, on {DIMENSIONS} dimensions of latent semantic analysis, is tested on "
             "documents as released, by five folds; the one by words on originals. The attacker of "
             "linkage knows the map and the noise's law.",
@@ -233,7 +233,7 @@ class BagOfWordsStudy(Study):
             noisy = law(originals, self._epsilon, longest, generator)
             yield Observation("length", subject, length_ratio(originals, noisy))
             yield Observation("density", subject, density_ratio(originals, noisy))
-            yield from self._topics(noisy, subject, number)
+            yield from self._topics(_some(noisy, number, _BASELINE_TOKENS), subject, number)
 
 
 def _own_bins(output: str, card: Card, terms: int) -> Bins:
@@ -252,10 +252,10 @@ def _fitted(counts: sp.csr_array, number: int) -> npt.NDArray[np.float32] | None
     return fit_topics(_some(counts, number), TOPICS, iterations=SWEEPS, seed=2 * number + 1)
 
 
-def _some(counts: sp.csr_array, seed: int) -> sp.csr_array:
-    """Return as many random documents as hold at most `_FITTED_TOKENS` tokens, or all."""
-    if counts.sum() <= _FITTED_TOKENS:
+def _some(counts: sp.csr_array, seed: int, tokens: int = _FITTED_TOKENS) -> sp.csr_array:
+    """Return as many random documents, one at least, as hold at most so many tokens, or all."""
+    if counts.sum() <= tokens:
         return counts
     order = np.random.default_rng(seed).permutation(counts.shape[0])
     lengths = np.cumsum(np.asarray(counts.sum(axis=1)).ravel()[order])
-    return counts[order[: max(1, np.searchsorted(lengths, _FITTED_TOKENS, side="right"))]]
+    return counts[order[: max(1, np.searchsorted(lengths, tokens, side="right"))]]
