@@ -106,7 +106,13 @@ def game(kind: Kind, canaries: int, corpus: Corpus) -> Game:
     )
     if isinstance(law, DeepCandidate):
         pairs = pairs_of(kind, law, known_sentences(kind, corpus))
-        return _drawn(max(pairs, key=lambda pair: pair.tells(float(cost.epsilon))), canaries, made)
+        best = max(pairs, key=lambda pair: pair.tells(float(cost.epsilon)), default=None)
+        if best is None:
+            raise InputError(
+                "canaries: the splitter of the candidates' language divides no documents that are "
+                "made of sentences into these"
+            )
+        return _drawn(best, canaries, made)
 
     def score(loaded: LoadedRelease, known: Coins) -> Scores:
         embeddings = rows_of(loaded, canaries)["embedding"].combine_chunks().flatten().to_numpy()
@@ -157,20 +163,28 @@ def pairs_of(kind: SentencesKind, law: DeepCandidate, known: Sequence[str]) -> I
 
     A candidate near the first sentence gains by it, while all that the second one makes likely
     loses: such a draw shows most of epsilon where the second sentence is there more often.
+    Documents that are divided otherwise than they were made may differ in more, and are left out.
     """
+    most, language = kind.parameters.most_sentences, kind.manifest.language
     candidates = kind.parameters.candidates.open()
     embeddings = kind.parameters.encoder.open().encode(list(known))
     find = utilities(law.utility, law.projections, candidates)
     near = (embeddings @ candidates.embeddings.T).astype(np.float64)
-    best = np.argsort(near.mean(axis=1) - near.max(axis=1), kind="stable")[:_TRIED]
+    ranked = np.argsort(near.mean(axis=1) - near.max(axis=1), kind="stable")
+    best = [*range(len(_SENTENCES)), *ranked[ranked >= len(_SENTENCES)][:_TRIED]]
     shapes = [
-        (both, both + more)
-        for both, more in product(_REPEATED, _MORE)
-        if 2 * both + more < kind.parameters.most_sentences
+        (both, both + more) for both, more in product(_REPEATED, _MORE) if 2 * both + more < most
     ]
     for first, second in permutations(best, 2):
         rows = [[first] * a + [second] * b + [own] for a, b in shapes for own in (first, second)]
         found = find(embeddings[np.concatenate(rows)], np.cumsum([0, *map(len, rows)]))
         sides = [tuple(known[number] for number in numbers) for numbers in rows]
         for place in range(0, len(rows), 2):
-            yield Pair.of(law, sides[place], sides[place + 1], found[place : place + 2])
+            one, other = sides[place : place + 2]
+            if divides(one, language) and divides(other, language):
+                yield Pair.of(law, one, other, found[place : place + 2])
+
+
+def divides(sentences: Texts, language: str) -> bool:
+    """Return whether a document of these sentences is divided into them."""
+    return split([" ".join(sentences)], len(sentences) + 1, language).texts == list(sentences)
