@@ -321,9 +321,11 @@ utility-sentences: $(VENV)/.bench
 utility-languages: $(VENV)/.bench
 	$(BIN)/python benchmarks/utility_languages.py --data $(BENCH_DATA) --folder build/utility-languages
 
-# Word embeddings at several epsilons: hours; and budgets of users' own, of generated users: a minute.
+# Word embeddings at several epsilons: hours; and budgets of users' own, of generated users: a minute,
+# and half an hour for those of a training.
 utility-embeddings: $(VENV)/.bench $(VECTORS)
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/utility_budgets.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/utility_budgets.py --method sgd --draws 3
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/utility_embeddings.py --data reviews \
 		--texts $(BENCH_REVIEWS) --glove $(VECTORS) --output build/utility
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/utility_embeddings.py --data commits \
