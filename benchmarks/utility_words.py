@@ -130,21 +130,37 @@ def compare_engines(
 
 
 class Experiment:
-    """The reviews, the index and the classifier."""
+    """The labelled texts, the index and the classifier."""
 
-    def __init__(self, reviews: str, source: IndexSource, training: int) -> None:
+    def __init__(
+        self, texts: str, source: IndexSource, training: int, label: str = "label"
+    ) -> None:
+        """Read texts; where the file does not split them, the rest are to test on."""
         self._source = source
         self._index: WordIndex = source.open()
-        table = pq.read_table(reviews, columns=["split", "label", "text"])
+        table = pq.read_table(texts)
         table = table.take(np.random.default_rng(1).permutation(len(table)))
-        parts = [
-            table.filter(pc.equal(table["split"], split)).slice(0, count)
-            for split, count in (("train", training), ("test", TEST))
-        ]
-        self._labels, self._test_labels = (part["label"].to_pylist() for part in parts)
+        if "split" in table.column_names:
+            parts = [
+                table.filter(pc.equal(table["split"], split)).slice(0, count)
+                for split, count in (("train", training), ("test", TEST))
+            ]
+        else:
+            parts = [table.slice(0, training), table.slice(training, TEST)]
+        self._labels, self._test_labels = (part[label].to_pylist() for part in parts)
         self.training, self._test = (
             [shortened(text) for text in part["text"].to_pylist()] for part in parts
         )
+
+    @property
+    def tested(self) -> int:
+        """Return the number of texts to test on."""
+        return len(self._test)
+
+    @property
+    def most_frequent(self) -> float:
+        """Return the share of the texts to test on that have the most frequent label."""
+        return max(map(self._test_labels.count, set(self._test_labels))) / self.tested
 
     @property
     def bits(self) -> int:
@@ -152,7 +168,7 @@ class Experiment:
         return self._index.manifest.bits
 
     def accuracy(self, texts: list[str]) -> float:
-        """Return the accuracy on clean test reviews, after learning from `texts`."""
+        """Return the accuracy on clean texts to test on, after learning from `texts`."""
         features = TfidfVectorizer(token_pattern=r"\S+", sublinear_tf=True, min_df=2)
         model = LogisticRegression(max_iter=1000).fit(features.fit_transform(texts), self._labels)
         return float(model.score(features.transform(self._test), self._test_labels))
@@ -249,11 +265,11 @@ def report(results: dict[str, dict[str, float]], draws: int, folder: Path) -> No
     plot(curves, results["clean"]["accuracy"], folder / "utility-words.svg")
 
 
-def interval(accuracies: list[float]) -> tuple[float, float]:
-    """Return mean accuracy, and half its 95 % interval over test reviews and draws of noise."""
+def interval(accuracies: list[float], tested: int = TEST) -> tuple[float, float]:
+    """Return mean accuracy, and half its 95 % interval over texts to test on and draws of noise."""
     mean = float(np.mean(accuracies))
     draws = float(np.var(accuracies, ddof=1)) / len(accuracies) if len(accuracies) > 1 else 0.0
-    return mean, 1.96 * math.sqrt(mean * (1 - mean) / TEST + draws)
+    return mean, 1.96 * math.sqrt(mean * (1 - mean) / tested + draws)
 
 
 def plot(

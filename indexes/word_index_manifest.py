@@ -32,9 +32,10 @@ WORDS = {1: ("words.arrow", "slots.npy"), VERSION: ("words.npy", "order.npy")}
 FILES = (*WORDS[1], *FILE_OF.values())
 """The files of format 1."""
 _OPTIONAL = {1: (), VERSION: (FILE_OF["vectors"], SEARCH)}
-_NOT_ALWAYS = "search", "language"
+_NOT_ALWAYS = "search", "language", "rescaled"
 """The keys that a manifest lacks where there is nothing to say."""
 _KEYS_OF_SEARCH = {"lists", "seed", "vectors"}
+_KEYS_OF_RESCALED = {"covariance": {"by", "lambda"}, "information": {"by", "power", "weights"}}
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,9 @@ class IndexManifest:
         search: of `search.faiss`, the number of lists, the seed of their training (null if they
             were imported) and the sha256 of the vectors in them; None if there are no lists.
         language: of the words, if it is known and no part of the tokeniser; None otherwise.
+        rescaled: the map by which the vectors of `source` became the index's
+            (`quietcorpus.indexes.rescaling`): `by`, its `lambda` or `power`, and the sha256 of the
+            file of `weights`; None where they are the same vectors.
     """
 
     provenance: Literal["public", "private"]
@@ -73,6 +77,7 @@ class IndexManifest:
     version: int = VERSION
     search: Mapping[str, Any] | None = None
     language: str | None = None
+    rescaled: Mapping[str, str] | None = None
 
     def to_json(self) -> str:
         """Return the text of `manifest.json`."""
@@ -159,6 +164,12 @@ def _describes_lists(content: dict[str, Any]) -> bool:
         return False
 
 
+def _describes_map(rescaled: dict[str, Any]) -> bool:
+    """Return whether a manifest's `rescaled` is of one of the maps that there are."""
+    keys = _KEYS_OF_RESCALED.get(str(rescaled["by"]))
+    return keys == set(rescaled) and all(isinstance(value, str) for value in rescaled.values())
+
+
 _NUMBERS = ("words", "dimensions", "bits")
 _MAPPINGS = ("source", "measures", "distances")
 
@@ -183,6 +194,7 @@ def _is_possible(content: dict[str, Any]) -> bool:
             and type(content["seed"]) is int
             and isinstance(content["builder"], str)
             and content.get("language", "en") in LANGUAGES
+            and ("rescaled" not in content or _describes_map(content["rescaled"]))
             and all(isinstance(content[name], dict) for name in _MAPPINGS)
             and isinstance(content["guarantee"], dict | None)
             and all(isinstance(file["sha256"], str) for file in content["files"])

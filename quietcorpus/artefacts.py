@@ -40,6 +40,8 @@ def build_index(
     search: str | None = None,
     tokenizer: str = "unicode-words-v1",
     language: str | None = None,
+    rescale: str | None = None,
+    public_weights: Place | None = None,
     progress: bool = False,
 ) -> IndexManifest:
     """Make a word index of word vectors, for `kind: words`.
@@ -58,6 +60,9 @@ def build_index(
         tokenizer: the rule by which releases find the words of texts, as in a spec.
         language: the language, as a code. It is part of the rule `icu-words-v1`, and is recorded
             with any other.
+        rescale: a map of the vectors, so that epsilon is per unit of another distance:
+            `covariance:lambda=0.2` or `information:power=1`, say.
+        public_weights: for a map by information: Parquet of term and weight, which must be public.
         progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
 
     Raises:
@@ -83,6 +88,8 @@ def build_index(
         search=search,
         tokenizer=rule,
         language=spoken,
+        rescale=rescale,
+        public_weights=None if public_weights is None else fspath(public_weights),
         progress=progress,
     )
 

@@ -95,6 +95,7 @@ def calibrate_words(
     between_0_and_1(confidence=confidence)
     from quietcorpus.evaluation.demands import demanded
     from quietcorpus.indexes.search import EXACT
+    from quietcorpus.pipelines.artefacts.weights import read_weights
     from quietcorpus.pipelines.calibrate import words as job
     from quietcorpus.pipelines.calibrate.words_report import WordSettings
     from quietcorpus.transforms.artefacts.word_index import IndexSource
@@ -109,7 +110,7 @@ def calibrate_words(
     opened = IndexSource.resolve("index", absolute(index)).open(*parts)
     given = None
     if weights is not None:
-        given = job.read_weights("weights", fspath(weights), opened.vocabulary)
+        given = read_weights("weights", fspath(weights), opened.vocabulary.terms)
     settings = WordSettings(
         mechanism=chosen,
         epsilons=grid,

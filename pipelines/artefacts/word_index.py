@@ -6,6 +6,7 @@ import json
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import IO, Any, Literal, cast
 
@@ -26,6 +27,7 @@ from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.indexes.word_index import WordIndex, save
 from quietcorpus.indexes.word_index_manifest import EUCLIDEAN, HAMMING, IndexManifest
 from quietcorpus.pipelines.artefacts.distances import summary
+from quietcorpus.pipelines.artefacts.rescaling import Rescaling
 from quietcorpus.pipelines.card.parameters import disagree
 from quietcorpus.pipelines.engine.parallel import processors
 from quietcorpus.pipelines.environment.version import quietcorpus_version
@@ -56,6 +58,8 @@ def build(
     progress: bool = False,
     tokenizer: Tokenizer = UNICODE_WORDS,
     language: str | None = None,
+    rescale: str | None = None,
+    public_weights: str | None = None,
 ) -> IndexManifest:
     """Build an index of the vectors at `source`; raises InputError for what a person can mend.
 
@@ -64,7 +68,8 @@ def build(
     codes and the distances that it would have with them. `words` is the file of a FAISS index's
     words, one a line. `search` asks for inverted lists, as in `ivf:lists=4096`, and `progress` for
     a bar. Words that the tokeniser never yields are left out. `language` is the words' own, if it
-    is no part of the tokeniser.
+    is no part of the tokeniser. `rescale` names a map of the vectors, and `public_weights` the file
+    that it is by, as `Rescaling.read` takes them.
     """
     source, output = absolute(source), absolute(output)
     promised = _promise(provenance, guarantee)
@@ -75,13 +80,19 @@ def build(
     if search is not None and only is not None:
         raise InputError("search: lists are of vectors; give `search` or `only`, not both")
     lists = None if search is None else _lists(search, seed)
+    if rescale is None and public_weights is not None:
+        raise InputError("public_weights: they are for `rescale`; give both or neither")
+    rescaling = None if rescale is None else Rescaling.read(rescale, public_weights)
     Output(output).require_writable()
-    steps = Steps(4 + (lists is not None), bar=progress)
+    steps = Steps(4 + (lists is not None) + (rescaling is not None), bar=progress)
     with steps.step("reading vectors"):
         found = FileSource.resolve("source", source)
         vectors = _read(source, None if words is None else absolute(words), tokenizer)
     if vectors.lists is not None and lists is not None:
         raise InputError(f"search: {source} has inverted lists of its own; leave `search` out")
+    if rescaling is not None:
+        with steps.step("rescaling vectors"), of_source(source):
+            vectors = rescaling.of(vectors)
     # `not ... <=`, because NaN would pass a test with `>`.
     if not greatest_length(vectors.values) <= LONGEST_VECTOR:
         raise InputError(
@@ -89,7 +100,7 @@ def build(
         )
     origin = {"uri": places.without_folders(source), "sha256": found.digest}
     with Output(output).folder(last=MANIFEST) as folder:
-        try:
+        with of_source(source):
             made = make(
                 vectors,
                 provenance,
@@ -101,10 +112,9 @@ def build(
                 steps=steps,
                 tokenizer=tokenizer,
             )
-        except ValueError as error:  # its message has no words of the vectors' file
-            raise InputError(f"source: {source} {error}") from None
         whole = only is None
-        described = replace(made.manifest, language=language)
+        record = None if rescaling is None else rescaling.record
+        described = replace(made.manifest, language=language, rescaled=record)
         with steps.step("writing"):
             return save(
                 folder,
@@ -114,6 +124,15 @@ def build(
                 made.codes,
                 made.lists if whole else None,
             )
+
+
+@contextmanager
+def of_source(source: str) -> Iterator[None]:
+    """Say of which vectors a ValueError is; its message has no words of their file."""
+    try:
+        yield
+    except ValueError as error:
+        raise InputError(f"source: {source} {error}") from None
 
 
 def make(

@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from quietcorpus.evaluation.calibration import Measured, Run, choose_words, held_draws, measure
@@ -27,7 +25,6 @@ from quietcorpus.indexes.search import (
     SearchError,
     Searching,
 )
-from quietcorpus.indexes.vocabulary import Words
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.mechanisms.document_loss import LARGEST_DELTA, LARGEST_WORDS, LEAST_DELTA
 from quietcorpus.pipelines.calibrate import words_plot, words_report
@@ -210,24 +207,3 @@ def _distances(
             return euclidean_neighbours(index.vectors, words, ranks)
         case WordMechanism.BRR:
             return hamming_neighbours(index.codes, words, ranks)
-
-
-def read_weights(key: str, path: str, vocabulary: Words) -> npt.NDArray[np.float64]:
-    """Read weights of a vocabulary's words from Parquet with the columns `term` and `weight`.
-
-    A release's `vocabulary.parquet` is one possible file. Negative noisy counts, and words that the
-    file lacks, count as zero. Raises InputError for any other file.
-    """
-    try:
-        table = storage.read_table(path)
-        terms, weights = (table[name].combine_chunks() for name in ("term", "weight"))
-        places = pc.index_in(vocabulary.terms, value_set=terms.cast(pa.large_string()))
-        values = weights.cast(pa.float64()).take(places).fill_null(0).to_numpy()
-    except (OSError, KeyError, pa.ArrowException):
-        raise InputError(
-            f"{key}: {path} is not a Parquet file with the columns term and weight (numbers)"
-        ) from None
-    if not np.isfinite(values).all() or not (values > 0).any():
-        raise InputError(f"{key}: {path} gives no word of the index a positive, finite weight")
-    positive: npt.NDArray[np.float64] = np.maximum(values, 0)
-    return positive

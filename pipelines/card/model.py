@@ -125,6 +125,11 @@ class Meaning(Part):
     document_losses: DocumentLosses | None = Field(
         None, description="what documents are protected by as wholes; absent on older cards"
     )
+    rescaled: dict[str, str] | None = Field(
+        None,
+        description="the map, by covariance or by information, by which the index's vectors were "
+        "made of those of its source: all distances are of its own vectors, and of codes of them",
+    )
     typical: list[Typical]
     sample: str = Field(description="what the estimates are made from")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from fractions import Fraction
 
 from quietcorpus.mechanisms.guarantees import ceiling
@@ -195,7 +196,18 @@ def _meaning(meaning: Meaning) -> str:
     if meaning.document_losses:
         shared = meaning.loss_of_documents is None
         documents = _documents(meaning.document_losses, shared=shared)
-    return f"{losses}\n{documents}{head}{''.join(rows)}\n{note}{meaning.sample}.\n"
+    mapped = _map_of(meaning.rescaled) if meaning.rescaled else ""
+    return f"{mapped}{losses}\n{documents}{head}{''.join(rows)}\n{note}{meaning.sample}.\n"
+
+
+def _map_of(rescaled: Mapping[str, str]) -> str:
+    """Render the map by which an index's vectors were made, and what it does to numbers."""
+    amounts = ", ".join(f"{key} {value}" for key, value in rescaled.items() if key != "by")
+    return (
+        f"The index's vectors were rescaled by {rescaled['by']} ({amounts}). Distances, and with "
+        "them epsilon, N_w and S_w, are those of the rescaled vectors, and cannot be compared with "
+        "those of another index.\n\n"
+    )
 
 
 def _documents(losses: DocumentLosses, *, shared: bool) -> str:

@@ -69,6 +69,16 @@ def index() -> None:
     metavar="ivf:lists=NUMBER",
     help="Add inverted lists, for releases by the approximate engine faiss-ivf.",
 )
+@click.option(
+    "--rescale",
+    metavar="MAP",
+    help="Map the vectors, so that epsilon is per unit of another distance: "
+    "covariance:lambda=NUMBER or information:power=NUMBER.",
+)
+@click.option(
+    "--public-weights",
+    help="For information: Parquet of term and weight, such as frequencies; they must be public.",
+)
 @tokenizer_options("texts", recorded=True)
 @seed_option("the codes' and the lists' training")
 @quiet_option

@@ -159,6 +159,7 @@ def explain_epsilon(
             maximum,
             delta,
         ),
+        rescaled=None if index.manifest.rescaled is None else dict(index.manifest.rescaled),
         typical=[
             Typical(
                 document_words=length,

@@ -25,7 +25,8 @@ from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.indexes.word_index import WordIndex, open_index, save
 from quietcorpus.indexes.word_index_manifest import IndexManifest
 from quietcorpus.pipelines.artefacts.distances import summary
-from quietcorpus.pipelines.calibrate.words import calibrate, read_weights
+from quietcorpus.pipelines.artefacts.weights import read_weights
+from quietcorpus.pipelines.calibrate.words import calibrate
 from quietcorpus.pipelines.calibrate.words_report import WordSettings, lines
 from quietcorpus.pipelines.card.document_losses import (
     DocumentBudget,
@@ -320,7 +321,7 @@ def test_weights_decide_which_words_are_drawn(index: WordIndex, tmp_path: Path) 
     weights = {"zz": 50.0, WORDS[200]: 3.0, WORDS[4]: 1.0, WORDS[5]: -2.0}
     table = {"term": list(weights), "weight": list(weights.values()), "term_id": [0, 1, 2, 3]}
     pq.write_table(pa.table(table), path)
-    read = read_weights("weights", str(path), index.vocabulary)
+    read = read_weights("weights", str(path), index.vocabulary.terms)
     assert {WORDS[i]: read[i] for i in np.flatnonzero(read)} == {WORDS[200]: 3.0, WORDS[4]: 1.0}
     settings = small(WordMechanism.MADLIB, weights=read)
     found = calibrate(index, str(tmp_path / "out"), settings)
@@ -351,7 +352,7 @@ def test_weights_that_cannot_be_used(
     else:
         pq.write_table(pa.table(columns), path)
     with pytest.raises(InputError, match=message):
-        read_weights("weights", str(path), index.vocabulary)
+        read_weights("weights", str(path), index.vocabulary.terms)
 
 
 def test_an_output_that_is_in_use_is_left_alone(index: WordIndex, tmp_path: Path) -> None:
