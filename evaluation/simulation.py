@@ -7,6 +7,7 @@ a mechanism, but not in an estimate: the draws of any one word are independent o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
@@ -14,8 +15,9 @@ import numpy.typing as npt
 
 from quietcorpus.evaluation.max_plus import GROUP, improve
 from quietcorpus.indexes.hamming import HammingSearch
-from quietcorpus.indexes.search import Search
+from quietcorpus.indexes.search import Search, VectorSearch
 from quietcorpus.indexes.within import Within
+from quietcorpus.mechanisms.vickrey import choice
 
 _DRAWS_AT_ONCE = 1024  # a group of rows of so many float32 stays in the first-level cache
 _QUERIES_TOGETHER = 2048  # searches may be faster, the more queries they get
@@ -82,31 +84,13 @@ class MadlibSimulator:
         """See `Simulator`; epsilon is per unit of Euclidean distance."""
         noise = unit_noise(self._vectors.shape[1], draws, generator)
         if self._search is not None:
-            return self._searched(self._search, words, epsilons, noise)
+            return searched(self._search.nearest, self._vectors, words, epsilons, noise)
         origins = self._vectors[words] - self._centre
         parts = [
             self._nearest(origins, epsilons, noise[start : start + _DRAWS_AT_ONCE])
             for start in range(0, draws, _DRAWS_AT_ONCE)
         ]
         return np.concatenate(parts, axis=2)
-
-    def _searched(
-        self,
-        search: Search,
-        words: npt.NDArray[np.int64],
-        epsilons: Sequence[float],
-        noise: npt.NDArray[np.float32],
-    ) -> npt.NDArray[np.int32]:
-        outputs = np.empty((len(epsilons), len(words), len(noise)), dtype=np.int32)
-        together = max(1, _QUERIES_TOGETHER // len(noise))
-        for e, epsilon in enumerate(epsilons):
-            scaled = noise / np.float32(epsilon)
-            for start in range(0, len(words), together):
-                own = self._vectors[words[start : start + together]]
-                queries = (own[:, None] + scaled[None]).reshape(-1, own.shape[1])
-                found = search.nearest(queries).reshape(len(own), len(noise))
-                outputs[e, start : start + together] = found
-        return outputs
 
     def _nearest(
         self,
@@ -131,6 +115,63 @@ class MadlibSimulator:
                 scaled = own * np.float32(epsilon)
                 improve(scaled, drawn, best[e], group, found[e], np.int32(start))
         return found
+
+
+class VickreySimulator:
+    """Madlib's noise, and Vickrey's choice of the two nearest words (Xu et al. 2021).
+
+    The choice needs both distances, so that every draw is searched for, as in a release.
+    """
+
+    def __init__(
+        self, vectors: npt.NDArray[np.float32], search: VectorSearch, tuning: Fraction
+    ) -> None:
+        """Keep `vectors`, float32 (V, d), uncopied, the search that finds words, and t."""
+        self._vectors, self._search, self._tuning = vectors, search, tuning
+
+    @property
+    def size(self) -> int:
+        """Return the number of words."""
+        return len(self._vectors)
+
+    def outputs(
+        self,
+        words: npt.NDArray[np.int64],
+        epsilons: Sequence[float],
+        draws: int,
+        generator: np.random.Generator,
+    ) -> npt.NDArray[np.int32]:
+        """See `Simulator`; epsilon is per unit of Euclidean distance."""
+        noise = unit_noise(self._vectors.shape[1], draws, generator)
+        uniforms = generator.random(draws)
+
+        def find(queries: npt.NDArray[np.float32]) -> npt.NDArray[np.int32]:
+            coins = np.tile(uniforms, len(queries) // draws)
+            return choice(*self._search.several(queries, 2), self._tuning, coins)
+
+        return searched(find, self._vectors, words, epsilons, noise)
+
+
+def searched(
+    find: Callable[[npt.NDArray[np.float32]], npt.NDArray[np.int32]],
+    vectors: npt.NDArray[np.float32],
+    words: npt.NDArray[np.int64],
+    epsilons: Sequence[float],
+    noise: npt.NDArray[np.float32],
+) -> npt.NDArray[np.int32]:
+    """Find the words of noisy vectors, int32 (E, n, draws); each query is one word's, and a draw's.
+
+    `find` gets whole words' queries, those of each in the order of the draws.
+    """
+    outputs = np.empty((len(epsilons), len(words), len(noise)), dtype=np.int32)
+    together = max(1, _QUERIES_TOGETHER // len(noise))
+    for e, epsilon in enumerate(epsilons):
+        scaled = noise / np.float32(epsilon)
+        for start in range(0, len(words), together):
+            own = vectors[words[start : start + together]]
+            queries = (own[:, None] + scaled[None]).reshape(-1, own.shape[1])
+            outputs[e, start : start + together] = find(queries).reshape(len(own), len(noise))
+    return outputs
 
 
 def unit_noise(

@@ -18,12 +18,13 @@ from quietcorpus.indexes.search import (
     SearchEngine,
     SearchError,
     Searching,
+    VectorSearch,
 )
 
 
 def vector_search(
     searching: Searching, vectors: npt.NDArray[np.float32], lists: InvertedLists | None = None
-) -> Search:
+) -> VectorSearch:
     """Return the search of vectors by Euclidean distance.
 
     Args:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.compiled import compiled, reordered
+from quietcorpus.compiled import compiled, inlined, reordered
 
 _QUERIES_AT_ONCE = 256
 _WORDS_AT_ONCE = 1024
@@ -52,15 +52,22 @@ class EuclideanSearch:
 
         Raises ValueError for a query that is not finite, or longer than any noise makes one.
         """
-        found = np.empty(len(queries), dtype=np.int32)
+        return self.several(queries, 1)[0][:, 0]
+
+    def several(
+        self, queries: npt.NDArray[np.float32], count: int
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
+        """Find the `count` vectors nearest to each query; see `VectorSearch`."""
+        require_as_many(self._vectors, count)
+        found = np.empty((len(queries), count), dtype=np.int32)
+        squares = np.full((len(queries), count), np.inf)
         for start in range(0, len(queries), _QUERIES_AT_ONCE):
-            chunk = queries[start : start + _QUERIES_AT_ONCE]
+            own = slice(start, start + _QUERIES_AT_ONCE)
+            chunk = queries[own]
             margin = 2 * self._error(chunk)
             maxima = self._group_maxima(chunk)
-            found[start : start + _QUERIES_AT_ONCE] = _decide(
-                self._vectors, self._half, chunk, maxima, margin
-            )
-        return found
+            _decide(self._vectors, self._half, chunk, maxima, margin, found[own], squares[own])
+        return found, squares
 
     def _group_maxima(self, queries: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Return the largest q . y - ||y||^2 / 2, about, for each group of words and query."""
@@ -76,6 +83,12 @@ class EuclideanSearch:
 
     def _error(self, queries: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
         return score_error(queries, self._longest)
+
+
+def require_as_many(vectors: npt.NDArray[np.float32], count: int) -> None:
+    """Raise ValueError if so many nearest vectors are sought and there are not as many."""
+    if count > len(vectors):
+        raise ValueError(f"{count} nearest words are sought, and there are {len(vectors)}")
 
 
 def score_error(queries: npt.NDArray[np.float32], longest: float) -> npt.NDArray[np.float64]:
@@ -185,22 +198,28 @@ def group_maxima(scores, half, maxima):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _decide(vectors, half, queries, maxima, margin):  # type: ignore[no-untyped-def]
-    """Find the nearest word among the groups that may hold it.
+def _decide(vectors, half, queries, maxima, margin, found, least):  # type: ignore[no-untyped-def]
+    """Find the few nearest words among the groups that may hold them.
 
-    A word's own score rules it out first, by the same bound as its group's; the rest are compared
-    in float64.
+    Scores of as many words, of different groups, are no lower than the last of as many largest
+    maxima. A word's own score rules it out first, by the same bound as its group's; the rest are
+    compared in float64.
+
+    Args:
+        vectors: float32 (V, d).
+        half: float32 (V,), to subtract from products.
+        queries: float32 (n, d).
+        maxima: float32 (groups, n).
+        margin: float64 (n,).
+        found: int32 (n, few), to write the nearest words to, in order.
+        least: float64 (n, few), infinite, to write their squared distances to.
     """
     groups, count = maxima.shape
     dimensions = vectors.shape[1]
-    threshold = np.full(count, -np.inf)
-    for group in range(groups):
-        for i in range(count):
-            threshold[i] = max(threshold[i], maxima[group, i])
-    for i in range(count):
-        threshold[i] -= margin[i]
-    least = np.full(count, np.inf)
-    found = np.zeros(count, dtype=np.int32)
+    few = found.shape[1]
+    largest = np.full((count, few), -np.float32(np.inf), dtype=np.float32)
+    keep_largest(maxima, np.arange(count), largest)
+    threshold = largest[:, few - 1] - margin
     for group in range(groups):
         for i in range(count):
             if maxima[group, i] >= threshold[i]:
@@ -211,10 +230,39 @@ def _decide(vectors, half, queries, maxima, margin):  # type: ignore[no-untyped-
                     for k in range(dimensions):
                         difference = np.float64(queries[i, k]) - np.float64(vectors[word, k])
                         distance += difference * difference
-                    if distance < least[i]:
-                        least[i] = distance
-                        found[i] = word
-    return found
+                    put_in_order(least[i], found[i], distance, word)
+
+
+@compiled
+def keep_largest(maxima, rows, largest):  # type: ignore[no-untyped-def]
+    """Keep the largest maxima, float32 (groups, m), of each of m rows of `largest`, descending."""
+    few = largest.shape[1]
+    for group in range(len(maxima)):
+        for i in range(len(rows)):
+            value = maxima[group, i]
+            row = largest[rows[i]]
+            if value > row[few - 1]:
+                place = few - 1
+                while place > 0 and value > row[place - 1]:
+                    row[place] = row[place - 1]
+                    place -= 1
+                row[place] = value
+
+
+@inlined
+def put_in_order(least, found, distance, word):  # type: ignore[no-untyped-def]
+    """Put a word among the nearest, of ascending distances, in its place; equal ones by number."""
+    place = len(least)
+    while place > 0 and (
+        distance < least[place - 1] or (distance == least[place - 1] and word < found[place - 1])
+    ):
+        place -= 1
+        if place < len(least) - 1:
+            least[place + 1] = least[place]
+            found[place + 1] = found[place]
+    if place < len(least):
+        least[place] = distance
+        found[place] = word
 
 
 @reordered

@@ -16,7 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.compiled import compiled
-from quietcorpus.indexes.euclidean import EuclideanSearch, distance_error
+from quietcorpus.indexes.euclidean import (
+    EuclideanSearch,
+    distance_error,
+    put_in_order,
+    require_as_many,
+)
 from quietcorpus.indexes.faiss_library import FaissMissing, faiss
 from quietcorpus.indexes.hamming import HammingSearch
 from quietcorpus.indexes.search import SearchError
@@ -48,17 +53,27 @@ class FlatSearch:
         Raises ValueError for a query that is not finite, or longer than any noise makes one, and
         for vectors so long that products with them might overflow.
         """
-        found = np.empty(len(queries), dtype=np.int32)
+        return self.several(queries, 1)[0][:, 0]
+
+    def several(
+        self, queries: npt.NDArray[np.float32], count: int
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
+        """Find the `count` vectors nearest to each query, of `PROPOSED`; see `VectorSearch`."""
+        require_as_many(self._vectors[:PROPOSED], count)
+        found = np.empty((len(queries), count), dtype=np.int32)
+        squares = np.full((len(queries), count), np.inf)
         for start in range(0, len(queries), _QUERIES_AT_ONCE):
-            chunk = np.ascontiguousarray(queries[start : start + _QUERIES_AT_ONCE])
+            own = slice(start, start + _QUERIES_AT_ONCE)
+            chunk = np.ascontiguousarray(queries[own])
             error = distance_error(chunk, self._exact.longest)
             distances, ids = self._propose(chunk)
-            own = nearest_of(self._vectors, chunk, ids)
-            open_ = ~self._settled(distances, error)
-            if open_.any():
-                own[open_] = self._exact.nearest(chunk[open_])
-            found[start : start + len(chunk)] = own
-        return found
+            _nearest_of(self._vectors, chunk, ids, found[own], squares[own])
+            open_ = np.flatnonzero(~self._settled(distances, error, count))
+            if len(open_):
+                found[start + open_], squares[start + open_] = self._exact.several(
+                    chunk[open_], count
+                )
+        return found, squares
 
     @cached_property
     def _exact(self) -> EuclideanSearch:
@@ -75,41 +90,43 @@ class FlatSearch:
         return found
 
     def _settled(
-        self, distances: npt.NDArray[np.float32], error: npt.NDArray[np.float64]
+        self, distances: npt.NDArray[np.float32], error: npt.NDArray[np.float64], count: int
     ) -> npt.NDArray[np.bool_]:
-        """Return whether the nearest word must be among those proposed, for each query."""
+        """Return whether the nearest words must be among those proposed, for each query."""
         if self._proposed == len(self._vectors):
             return np.ones(len(distances), dtype=bool)
-        return settled(distances, error)
+        return settled(distances, error, count)
 
 
 def settled(
-    distances: npt.NDArray[np.float32], error: npt.NDArray[np.float64]
+    distances: npt.NDArray[np.float32], error: npt.NDArray[np.float64], count: int = 1
 ) -> npt.NDArray[np.bool_]:
-    """Return whether only the proposed words can be nearest, bool (n,).
+    """Return whether only proposed words can be the `count` nearest, bool (n,).
 
     A word that is not proposed is no nearer than the last proposed one, by float32. So its true
-    distance is at least that one less `error`, and the first one's at most its own plus `error`.
+    distance is at least that one less `error`, and those of the first `count` are at most the last
+    one's of them plus `error`.
 
     Args:
         distances: float32 (n, k), increasing; infinite where there are no more words.
         error: float64 (n,), a bound on the error of each distance.
+        count: the number of nearest words, below k.
     """
-    first, last = distances[:, 0].astype(np.float64), distances[:, -1].astype(np.float64)
+    near, last = distances[:, count - 1].astype(np.float64), distances[:, -1].astype(np.float64)
     # Not a number compares as False, and so do distances that overflow.
-    bounded: npt.NDArray[np.bool_] = (first + error < last - error) & (error < _LARGEST_ERROR)
+    bounded: npt.NDArray[np.bool_] = (near + error < last - error) & (error < _LARGEST_ERROR)
     return bounded
 
 
 @compiled
-def nearest_of(vectors, queries, ids):  # type: ignore[no-untyped-def]
-    """Find the nearest of each query's words, in float64; of several, the lowest id. int32 (n,).
+def _nearest_of(vectors, queries, ids, found, least):  # type: ignore[no-untyped-def]
+    """Write the nearest of each query's words, in float64, and their squared distances.
 
-    `ids` is int64 (n, k); negative ones stand for none, and a query without any gets -1.
+    `ids` is int64 (n, k); negative ones stand for none. `found`, int32 (n, few), gets -1 where
+    there are no more, and `least`, float64 (n, few), is infinite before.
     """
-    found = np.full(len(queries), -1, dtype=np.int32)
+    found[:] = -1
     for i in range(len(queries)):
-        least = np.inf
         for j in range(ids.shape[1]):
             word = ids[i, j]
             if word < 0:
@@ -118,10 +135,7 @@ def nearest_of(vectors, queries, ids):  # type: ignore[no-untyped-def]
             for k in range(vectors.shape[1]):
                 difference = np.float64(queries[i, k]) - np.float64(vectors[word, k])
                 distance += difference * difference
-            if distance < least or (distance == least and word < found[i]):
-                least = distance
-                found[i] = word
-    return found
+            put_in_order(least[i], found[i], distance, word)
 
 
 class BinaryFlatSearch:

@@ -25,7 +25,15 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.compiled import compiled
-from quietcorpus.indexes.euclidean import GROUP, greatest_length, group_maxima, score_error
+from quietcorpus.indexes.euclidean import (
+    GROUP,
+    greatest_length,
+    group_maxima,
+    keep_largest,
+    put_in_order,
+    require_as_many,
+    score_error,
+)
 from quietcorpus.indexes.inverted_lists import InvertedLists
 from quietcorpus.indexes.search import SearchError
 
@@ -71,11 +79,20 @@ class ListSearch:
 
         Raises ValueError for a query that is not finite, or longer than any noise makes one.
         """
-        found = np.empty(len(queries), dtype=np.int32)
+        return self.several(queries, 1)[0][:, 0]
+
+    def several(
+        self, queries: npt.NDArray[np.float32], count: int
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
+        """Find each query's `count` nearest words in the lists searched; see `VectorSearch`."""
+        require_as_many(self._vectors, count)
+        found = np.full((len(queries), count), -1, dtype=np.int32)
+        squares = np.full((len(queries), count), np.inf)
         for start in range(0, len(queries), _QUERIES_AT_ONCE):
-            chunk = np.ascontiguousarray(queries[start : start + _QUERIES_AT_ONCE])
-            found[start : start + len(chunk)] = self._nearest(chunk, self.entries(chunk))
-        return found
+            own = slice(start, start + _QUERIES_AT_ONCE)
+            chunk = np.ascontiguousarray(queries[own])
+            self._nearest(chunk, self.entries(chunk), found[own], squares[own])
+        return found, squares
 
     def entries(self, queries: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
         """Return the lists to search for each query, int64 (n, probes), the nearest first.
@@ -91,9 +108,13 @@ class ListSearch:
         return used
 
     def _nearest(
-        self, queries: npt.NDArray[np.float32], lists: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.int32]:
-        """Find the nearest words in the lists given for each query, int64 (n, probes).
+        self,
+        queries: npt.NDArray[np.float32],
+        lists: npt.NDArray[np.int64],
+        found: npt.NDArray[np.int32],
+        least: npt.NDArray[np.float64],
+    ) -> None:
+        """Write the nearest words in the lists given for each query, int64 (n, probes).
 
         Queries are taken list by list, since one product for many is several times as fast. As in
         exact search, float32 rules out groups of words, and float64 decides among the rest.
@@ -102,22 +123,19 @@ class ListSearch:
         order = np.argsort(lists.ravel(), kind="stable")
         numbers, starts = np.unique(lists.ravel()[order], return_index=True)
         askers = np.split(order // lists.shape[1], starts[1:])
-        best = np.full(len(queries), -np.inf, dtype=np.float32)
+        best = np.full(found.shape, -np.inf, dtype=np.float32)
         parts = []
         for number, own in zip(numbers.tolist(), askers, strict=True):
             members, half = self._list(number)
             vectors = self._vectors.take(members, axis=0)
             maxima = np.empty((-(-len(members) // _GROUP), len(own)), dtype=np.float32)
             group_maxima(vectors @ queries[own].T, half, maxima)
-            best[own] = np.maximum(best[own], maxima.max(axis=0))
+            keep_largest(maxima, own, best)
             parts.append((members, own, maxima))
-        threshold = best.astype(np.float64) - margin
-        least = np.full(len(queries), np.inf)
-        found = np.full(len(queries), -1, dtype=np.int32)
+        threshold = best[:, -1].astype(np.float64) - margin
         for members, own, maxima in parts:
             if (maxima.max(axis=0) >= threshold[own]).any():
                 _decide(self._vectors, members, queries, own, maxima, threshold, least, found)
-        return found
 
     def _list(self, number: int) -> _List:
         """Return a list's words, int64 (n,), and halves of their squared lengths, float32 (n,)."""
@@ -176,6 +194,4 @@ def _decide(vectors, members, queries, askers, maxima, threshold, least, found):
                 for k in range(vectors.shape[1]):
                     difference = np.float64(queries[i, k]) - np.float64(vectors[word, k])
                     distance += difference * difference
-                if distance < least[i] or (distance == least[i] and word < found[i]):
-                    least[i] = distance
-                    found[i] = word
+                put_in_order(least[i], found[i], distance, word)

@@ -60,6 +60,20 @@ class Search(Protocol):
         """
 
 
+class VectorSearch(Search, Protocol):
+    """A search of a vocabulary's vectors."""
+
+    def several(
+        self, queries: npt.NDArray[np.float32], count: int
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
+        """Find the ids of each query's `count` nearest words, int32 (n, count), nearest first.
+
+        The first of them is that of `nearest`. Beside them are their squared distances, float64
+        (n, count). Where a search looks at fewer words than `count`, the rest are -1, infinitely
+        far. Raises ValueError as `nearest` does, and for more words than there are.
+        """
+
+
 @dataclass(frozen=True)
 class Searching:
     """The choice of an engine.

@@ -62,6 +62,7 @@ def privatize_words(
     search: Optional[Mapping[str, Any]] = None,
     tokenizer: Optional[Mapping[str, Any]] = None,
     truncation: Optional[float] = None,
+    tuning: Optional[float] = None,
     text: str = "text",
     id: str = "id",
     keep: Sequence[str] = (),
@@ -74,8 +75,9 @@ def privatize_words(
     Args:
         release: The id of the release, for one corpus and one state of it.
         index: A word index, as `quietcorpus index build` makes it.
-        mechanism: `madlib` adds noise to a word's vector, `brr` flips bits of its code,
-            `exponential` draws a word by its distance, and so does `tem`, up to a distance.
+        mechanism: `madlib` adds noise to a word's vector, `vickrey` does so and takes one of the
+            two words nearest to that, `brr` flips bits of a word's code, `exponential` draws a word
+            by its distance, and so does `tem`, up to a distance.
         epsilon: Of every word, per unit of distance.
         document_epsilon: Of every row, per unit of distance, shared equally by its words; or a
             mapping with `epsilon`, `delta`, `words` and `longer`, which whole rows keep to. Give
@@ -86,6 +88,8 @@ def privatize_words(
             `language`.
         truncation: For `tem`, the distance beyond which all words are equally likely; by epsilon
             unless given.
+        tuning: For `vickrey`, which needs it: how much the second nearest word is preferred, above
+            0 and at most 1.
         text: The field of the text.
         id: The field of the id, which is unique in the input.
         keep: Fields that are copied as they are. Nothing protects them.
@@ -103,6 +107,7 @@ def privatize_words(
         search=search,
         tokenizer=tokenizer,
         truncation=truncation,
+        tuning=tuning,
         text=text,
         id=id,
         keep=keep,

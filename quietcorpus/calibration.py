@@ -31,7 +31,7 @@ def calibrate_words(
     index: Place,
     output: Place,
     *,
-    mechanism: Literal["madlib", "brr", "tem", "exponential"],
+    mechanism: Literal["madlib", "vickrey", "brr", "tem", "exponential"],
     epsilons: Sequence[Number],
     words: int | None = 10_000,
     draws: int = 1000,
@@ -50,6 +50,7 @@ def calibrate_words(
     document_delta: Number | None = None,
     document_words: int | None = None,
     truncation: Number | None = None,
+    tuning: Number | None = None,
 ) -> dict[str, Any]:
     """Measure the effect of a mechanism on an index's words, before anything is released.
 
@@ -77,6 +78,8 @@ def calibrate_words(
         document_words: the most released words that such a document has.
         truncation: for `tem`, the distance beyond which all words are equally likely; None for the
             one that follows from each epsilon.
+        tuning: for `vickrey`, which needs it: how much the second nearest word is preferred, above
+            0 and at most 1.
 
     Returns:
         The content of `calibration.json`.
@@ -84,7 +87,7 @@ def calibrate_words(
     Raises:
         InputError: anything that a person can mend.
     """
-    one_of("mechanism", mechanism, ("madlib", "brr", "tem", "exponential"))
+    one_of("mechanism", mechanism, ("madlib", "vickrey", "brr", "tem", "exponential"))
     one_of("engine", engine, ("local", "ray"))
     flags(progress=progress)
     whole(words=words, workers=workers)
@@ -99,7 +102,12 @@ def calibrate_words(
     from quietcorpus.pipelines.calibrate import words as job
     from quietcorpus.pipelines.calibrate.words_report import WordSettings
     from quietcorpus.transforms.artefacts.word_index import IndexSource
-    from quietcorpus.transforms.privatizers.words import WordMechanism, given_truncation, parts_read
+    from quietcorpus.transforms.privatizers.words import (
+        WordMechanism,
+        given_truncation,
+        given_tuning,
+        parts_read,
+    )
 
     grid, exact_eta, exact_share = exact_numbers(epsilons), exact(eta), exact(share)
     unchanged = None if unchanged_at_most is None else exact(unchanged_at_most)
@@ -128,6 +136,7 @@ def calibrate_words(
             document_words,
         ),
         truncation=gamma,
+        tuning=given_tuning(chosen, None if tuning is None else exact(tuning)),
     )
     return job.calibrate(
         opened, absolute(output), settings, backend=engine, workers=workers, progress=progress

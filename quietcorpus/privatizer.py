@@ -25,6 +25,7 @@ from quietcorpus.transforms.privatizers.words import (
     WordPrivatizer,
     WordsParameters,
     given_truncation,
+    given_tuning,
     parts_read,
 )
 from quietcorpus.transforms.reading.documents import Documents
@@ -68,12 +69,13 @@ class Privatizer:
     def __init__(
         self,
         index: Place,
-        mechanism: Literal["madlib", "brr", "tem", "exponential"],
+        mechanism: Literal["madlib", "vickrey", "brr", "tem", "exponential"],
         epsilon: Number,
         *,
         per: Literal["word", "document"] = "word",
         out_of_vocabulary: Literal["drop", "draw"] = "drop",
         truncation: Number | None = None,
+        tuning: Number | None = None,
     ) -> None:
         """Open an index, of which the files that the mechanism reads are verified and mapped.
 
@@ -87,11 +89,13 @@ class Privatizer:
             out_of_vocabulary: leave out a word that the index lacks, or put a random word there.
             truncation: for `tem`, the distance beyond which all words are equally likely; None for
                 the one that follows from epsilon.
+            tuning: for `vickrey`, which needs it: how much the second nearest word is preferred,
+                above 0 and at most 1.
 
         Raises:
             InputError: anything that a person can mend.
         """
-        one_of("mechanism", mechanism, ("madlib", "brr", "tem", "exponential"))
+        one_of("mechanism", mechanism, ("madlib", "vickrey", "brr", "tem", "exponential"))
         one_of("per", per, ("word", "document"))
         one_of("out_of_vocabulary", out_of_vocabulary, ("drop", "draw"))
         folder = fspath(index)
@@ -99,6 +103,7 @@ class Privatizer:
             raise InputError(f"index: {folder} is no folder of this machine; fetch the index first")
         chosen = WordMechanism(mechanism)
         gamma = given_truncation(chosen, None if truncation is None else exact(truncation))
+        t = given_tuning(chosen, None if tuning is None else exact(tuning))
         local = LocalIndex.resolve(folder)
         opened = local.open(*parts_read(chosen))
         try:
@@ -113,6 +118,7 @@ class Privatizer:
             local,
             tokenizer=tokenizer,
             truncation=gamma,
+            tuning=t,
         )
         self.guarantee = parameters.guarantee
         self._words = WordPrivatizer(parameters, opened, ReleaseKey.fresh())

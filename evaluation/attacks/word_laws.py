@@ -12,13 +12,15 @@ sampling: of points y that are drawn under some law of words, with density q, th
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.evaluation.simulation import unit_noise
-from quietcorpus.indexes.search import Search
+from quietcorpus.indexes.search import Search, VectorSearch
+from quietcorpus.mechanisms.vickrey import choice
 
 Ids = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -107,7 +109,7 @@ class Noise(Protocol):
         """Return the logarithms of each point's densities under the secrets, plus a constant."""
 
     def nearest(self, points: Points) -> npt.NDArray[np.int32]:
-        """Return the word that each point gives, int32 (m,)."""
+        """Return the word that each point gives, or may give by chance, int32 (m,)."""
 
 
 class VectorNoise:
@@ -141,6 +143,28 @@ class VectorNoise:
     def nearest(self, points: Points) -> npt.NDArray[np.int32]:
         """See `Noise`."""
         return self._search.nearest(points)
+
+
+class ChosenNoise(VectorNoise):
+    """Vickrey's choice (Xu et al. 2021): a point gives one of its two nearest words, by chance."""
+
+    def __init__(
+        self,
+        vectors: npt.NDArray[np.float32],
+        epsilon: float,
+        secrets: Ids,
+        search: VectorSearch,
+        tuning: Fraction,
+    ) -> None:
+        """Keep what `VectorNoise` does, and t."""
+        super().__init__(vectors, epsilon, secrets, search)
+        self._vector_search, self._tuning = search, tuning
+        self._generator = np.random.default_rng()
+
+    def nearest(self, points: Points) -> npt.NDArray[np.int32]:
+        """See `Noise`."""
+        coins = self._generator.random(len(points))
+        return choice(*self._vector_search.several(points, 2), self._tuning, coins)
 
 
 class CodeNoise:

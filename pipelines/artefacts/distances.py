@@ -11,6 +11,7 @@ from quietcorpus.transforms.privatizers.words import WordMechanism
 
 _METRICS = {
     WordMechanism.MADLIB: EUCLIDEAN,
+    WordMechanism.VICKREY: EUCLIDEAN,
     WordMechanism.BRR: HAMMING,
     WordMechanism.TEM: EUCLIDEAN,
     WordMechanism.EXPONENTIAL: EUCLIDEAN,

@@ -56,7 +56,7 @@ def _of_law(kind: WordsKind) -> tuple[list[Exact | Sampled], int]:
     """Return the audits of the draws themselves, and the numbers that a word's search reads."""
     epsilon, sizes = kind.parameters.epsilon, kind.index.manifest
     match kind.parameters.mechanism:
-        case WordMechanism.MADLIB:
+        case WordMechanism.MADLIB | WordMechanism.VICKREY:
             return of_noise(epsilon, sizes.dimensions), sizes.dimensions
         case WordMechanism.BRR:
             return [of_flips(epsilon)], sizes.bits // 64
@@ -111,7 +111,12 @@ def line_of(
         np.packbits(ones, axis=1, bitorder="little").view("<u8"),
     )
     match mechanism:
-        case WordMechanism.MADLIB | WordMechanism.TEM | WordMechanism.EXPONENTIAL:
+        case (
+            WordMechanism.MADLIB
+            | WordMechanism.VICKREY
+            | WordMechanism.TEM
+            | WordMechanism.EXPONENTIAL
+        ):
             return line, Fraction(float(step))
         case WordMechanism.BRR:
             return line, Fraction(flips)
@@ -247,7 +252,12 @@ def _distances(kind: WordsKind) -> npt.NDArray[np.float64]:
     """Compute the distances between the index's first words, float64 (m, m)."""
     apart: npt.NDArray[np.float64]
     match kind.parameters.mechanism:
-        case WordMechanism.MADLIB | WordMechanism.TEM | WordMechanism.EXPONENTIAL:
+        case (
+            WordMechanism.MADLIB
+            | WordMechanism.VICKREY
+            | WordMechanism.TEM
+            | WordMechanism.EXPONENTIAL
+        ):
             vectors = np.asarray(kind.index.vectors[:_WORDS_TRIED]).astype(np.float64)
             apart = np.linalg.norm(vectors[:, None] - vectors[None], axis=2)
             return apart

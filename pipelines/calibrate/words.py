@@ -20,10 +20,10 @@ from quietcorpus.evaluation.tallies import child
 from quietcorpus.indexes.engines import vector_search
 from quietcorpus.indexes.search import (
     DEFAULT_PROBES,
-    Search,
     SearchEngine,
     SearchError,
     Searching,
+    VectorSearch,
 )
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.mechanisms.document_loss import LARGEST_DELTA, LARGEST_WORDS, LEAST_DELTA
@@ -98,7 +98,7 @@ def _measured(
     index: WordIndex, settings: WordSettings, run: Run, steps: Steps, processes: int
 ) -> tuple[Measured, Solution | None]:
     search = _search(index, settings)
-    simulated = simulator(settings.mechanism, index, search, settings.truncation)
+    simulated = simulator(settings.mechanism, index, search, settings.truncation, settings.tuning)
     seed = np.random.SeedSequence(settings.seed)
     size, weights = simulated.size, settings.weights
     count = settings.words
@@ -137,7 +137,7 @@ def _measured(
     return measured, solution
 
 
-def _search(index: WordIndex, settings: WordSettings) -> Search | None:
+def _search(index: WordIndex, settings: WordSettings) -> VectorSearch | None:
     """Return the approximate search of a release; None if it finds what exact search finds."""
     searching = settings.search
     if searching.engine not in engines_of(settings.mechanism):
@@ -203,7 +203,12 @@ def _distances(
 ) -> npt.NDArray[np.float64]:
     """Return the distances to neighbours of these ranks, by the mechanism's metric."""
     match mechanism:
-        case WordMechanism.MADLIB | WordMechanism.TEM | WordMechanism.EXPONENTIAL:
+        case (
+            WordMechanism.MADLIB
+            | WordMechanism.VICKREY
+            | WordMechanism.TEM
+            | WordMechanism.EXPONENTIAL
+        ):
             return euclidean_neighbours(index.vectors, words, ranks)
         case WordMechanism.BRR:
             return hamming_neighbours(index.codes, words, ranks)

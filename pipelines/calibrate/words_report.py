@@ -29,12 +29,14 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 _CONFIDENCE = 0.95
 _NAMES = {
     WordMechanism.MADLIB: "Madlib",
+    WordMechanism.VICKREY: "Vickrey",
     WordMechanism.BRR: "BRR",
     WordMechanism.TEM: "TEM",
     WordMechanism.EXPONENTIAL: "The exponential mechanism",
 }
 _METRICS = {
     WordMechanism.MADLIB: "Euclidean",
+    WordMechanism.VICKREY: "Euclidean",
     WordMechanism.BRR: "Hamming",
     WordMechanism.TEM: "Euclidean",
     WordMechanism.EXPONENTIAL: "Euclidean",
@@ -42,6 +44,7 @@ _METRICS = {
 _UNITS = {"Euclidean": "unit of Euclidean distance", "Hamming": "bit"}
 _MATCHED = {
     WordMechanism.MADLIB: WordMechanism.BRR,
+    WordMechanism.VICKREY: WordMechanism.BRR,
     WordMechanism.BRR: WordMechanism.MADLIB,
     WordMechanism.TEM: WordMechanism.BRR,
     WordMechanism.EXPONENTIAL: WordMechanism.BRR,
@@ -66,6 +69,7 @@ class WordSettings:
         search: the engine that a release would use.
         document: what documents shall be protected by, if an epsilon is sought for it.
         truncation: for `tem`, gamma; None for the one that follows from each epsilon.
+        tuning: for `vickrey`, t; None for the others.
     """
 
     mechanism: WordMechanism
@@ -80,6 +84,7 @@ class WordSettings:
     search: Searching = EXACT
     document: DocumentBudget | None = None
     truncation: Fraction | None = None
+    tuning: Fraction | None = None
 
 
 def content(
@@ -119,6 +124,7 @@ def content(
             "quantiles": list(QUANTILES),
             **settings.search.law,
             **({} if settings.truncation is None else {"truncation": str(settings.truncation)}),
+            **({} if settings.tuning is None else {"tuning": str(settings.tuning)}),
         },
         "by_epsilon": [
             _row(manifest, settings, measured, e) for e in range(len(settings.epsilons))
@@ -159,7 +165,12 @@ def _title(manifest: IndexManifest, settings: WordSettings, measured: Measured) 
 
 def _size(mechanism: WordMechanism, manifest: IndexManifest) -> str:
     match mechanism:
-        case WordMechanism.MADLIB | WordMechanism.TEM | WordMechanism.EXPONENTIAL:
+        case (
+            WordMechanism.MADLIB
+            | WordMechanism.VICKREY
+            | WordMechanism.TEM
+            | WordMechanism.EXPONENTIAL
+        ):
             return f"{manifest.dimensions} dimensions"
         case WordMechanism.BRR:
             return f"{manifest.bits} bits"

@@ -13,6 +13,7 @@ from quietcorpus.mechanisms.brr import BinaryRandomizedResponse
 from quietcorpus.mechanisms.guarantees import round_up
 from quietcorpus.mechanisms.madlib import Madlib
 from quietcorpus.mechanisms.tem import TruncatedExponential
+from quietcorpus.mechanisms.vickrey import Vickrey
 from quietcorpus.mechanisms.word_exponential import WordExponential
 from quietcorpus.pipelines.card.document_losses import Flips, Noise, Weights, agree, document_losses
 from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Promise
@@ -23,14 +24,22 @@ from quietcorpus.transforms.errors import InputError
 
 METRICS = {
     "madlib": Madlib.metric,
+    "vickrey": Vickrey.metric,
     "brr": BinaryRandomizedResponse.metric,
     "tem": TruncatedExponential.metric,
     "exponential": WordExponential.metric,
 }
-LAWS: dict[str, type] = {"madlib": Noise, "brr": Flips, "tem": Weights, "exponential": Weights}
+LAWS: dict[str, type] = {
+    "madlib": Noise,
+    "vickrey": Noise,
+    "brr": Flips,
+    "tem": Weights,
+    "exponential": Weights,
+}
 """The form of the law of one word's loss."""
 _PROOFS = {
     "madlib": ("madlib",),
+    "vickrey": ("vickrey", "madlib"),
     "brr": ("brr",),
     "tem": ("tem", "distance_draws", "distance_tables"),
     "exponential": ("word_exponential", "distance_draws", "distance_tables"),
@@ -67,6 +76,10 @@ class WordsMechanism(Mechanism):
     words: int
     matched: dict[str, Any] | None = None
     truncation: float | None = None
+    tuning: float | None = Field(
+        None,
+        description="for `vickrey`: how much the second nearest word is preferred, of 0 to 1",
+    )
     gamma: float | None = Field(
         None,
         description="for `tem`: the distance beyond which weights decline no further; rounded up",
@@ -91,6 +104,7 @@ class WordsMechanism(Mechanism):
         return [
             *notes_on(self.search),
             *_notes_on_gamma(self.gamma, self.epsilon_exact),
+            *_notes_on_tuning(self.tuning),
             *_notes_on_documents(self.document_epsilon),
         ]
 
@@ -120,6 +134,16 @@ def _notes_on_gamma(gamma: float | None, epsilon: str) -> list[str]:
     return [
         f"Words farther apart than {gamma:.6g} (gamma) count as that far apart: the loss of a "
         f"word is {most:.6g} at most, whatever it is replaced by."
+    ]
+
+
+def _notes_on_tuning(tuning: float | None) -> list[str]:
+    if tuning is None:
+        return []
+    return [
+        "Of the two words nearest to a noisy vector, at distances d1 and d2, the first was "
+        f"released with the chance (1 - t) d2 / (t d1 + (1 - t) d2), for t = {tuning:.6g}, and "
+        "else the second. The guarantee is the same for every t."
     ]
 
 

@@ -33,7 +33,7 @@ from quietcorpus.pipelines.cli.options import (
 @click.option(
     "--mechanism",
     required=True,
-    type=click.Choice(["madlib", "brr", "tem", "exponential"]),
+    type=click.Choice(["madlib", "vickrey", "brr", "tem", "exponential"]),
     help="The mechanism to measure.",
 )
 @click.option(
@@ -72,6 +72,11 @@ from quietcorpus.pipelines.cli.options import (
     "--truncation",
     type=Number(),
     help="For tem: the distance beyond which all words are equally likely; else by epsilon.",
+)
+@click.option(
+    "--tuning",
+    type=Number(),
+    help="For vickrey: how much the second nearest word is preferred, above 0 and at most 1.",
 )
 @click.option(
     "--search",

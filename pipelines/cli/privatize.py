@@ -26,7 +26,7 @@ _Record = dict[str, Any]
 @click.option(
     "--mechanism",
     required=True,
-    type=click.Choice(["madlib", "brr", "tem", "exponential"]),
+    type=click.Choice(["madlib", "vickrey", "brr", "tem", "exponential"]),
     help="The mechanism.",
 )
 @click.option("--epsilon", required=True, help="Per unit of distance, of every word.")
@@ -46,6 +46,10 @@ _Record = dict[str, Any]
 )
 @click.option(
     "--truncation", help="For tem: the distance beyond which all words are equally likely."
+)
+@click.option(
+    "--tuning",
+    help="For vickrey: how much the second nearest word is preferred, above 0 and at most 1.",
 )
 @click.option("--jsonl", is_flag=True, help="Each line is a JSON object with a text.")
 @click.option("--text", default="text", show_default=True, help="With --jsonl: the text's key.")

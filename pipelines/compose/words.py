@@ -38,13 +38,14 @@ class PrivatizeWords(ComposedKind):
         release: str,
         *,
         index: str | PathLike[str],
-        mechanism: Literal["madlib", "brr", "tem", "exponential"],
+        mechanism: Literal["madlib", "vickrey", "brr", "tem", "exponential"],
         epsilon: float | Mapping[str, Any] | None = None,
         document_epsilon: float | Mapping[str, Any] | None = None,
         out_of_vocabulary: Literal["drop", "draw"] = "drop",
         search: Mapping[str, Any] | None = None,
         tokenizer: str | Mapping[str, Any] | None = None,
         truncation: float | None = None,
+        tuning: float | None = None,
         text: str = "text",
         id: str = "id",
         keep: Sequence[str] = (),
@@ -55,8 +56,9 @@ class PrivatizeWords(ComposedKind):
         Args:
             release: the id of the release, for one corpus and one state of it.
             index: a word index, as `quietcorpus index build` makes it; a folder or a URI.
-            mechanism: `madlib` adds noise to a word's vector, `brr` flips bits of its code,
-                `exponential` draws a word by its distance, and so does `tem`, up to a distance.
+            mechanism: `madlib` adds noise to a word's vector, `vickrey` does so and takes one of
+                the two words nearest to that, `brr` flips bits of a word's code, `exponential`
+                draws a word by its distance, and so does `tem`, up to a distance.
             epsilon: of every word, per unit of distance; or `{"matching": ...}`, as in a spec.
             document_epsilon: of every row, per unit of distance, shared equally by its words; give
                 exactly one of the two.
@@ -65,6 +67,8 @@ class PrivatizeWords(ComposedKind):
             tokenizer: the rule that finds words, as in a spec; `unicode-words-v1` unless given.
             truncation: for `tem`, the distance beyond which all words are equally likely; by
                 epsilon unless given.
+            tuning: for `vickrey`, which needs it: how much the second nearest word is preferred,
+                above 0 and at most 1.
             text: the field of the text.
             id: the field of the id, a string, bytes or a whole number, unique in the input.
             keep: fields that are copied as they are: nothing protects them.
@@ -86,6 +90,7 @@ class PrivatizeWords(ComposedKind):
             search=search,
             tokenizer=tokenizer,
             truncation=truncation,
+            tuning=tuning,
         )
 
     def expand(self, rows: beam.PCollection) -> Released:

@@ -20,6 +20,7 @@ from quietcorpus.evaluation.attacks.best_guess import (
 from quietcorpus.evaluation.attacks.inversion import zipf
 from quietcorpus.evaluation.attacks.text_prior import TextPrior, guessed_together, learnt
 from quietcorpus.evaluation.attacks.word_laws import (
+    ChosenNoise,
     CodeNoise,
     DrawnLaw,
     Law,
@@ -123,6 +124,11 @@ class WordAttacker:
                 search = parameters.search_of(index)
                 noise = VectorNoise(index.vectors, epsilon, secrets, search)
                 return self._of_noise(noise, self._kernel_of_vectors(epsilon, np.inf))
+            case WordMechanism.VICKREY:
+                assert parameters.tuning is not None
+                several = parameters.vector_search_of(index)
+                chosen = ChosenNoise(index.vectors, epsilon, secrets, several, parameters.tuning)
+                return self._of_noise(chosen, self._kernel_of_vectors(epsilon, np.inf))
             case WordMechanism.BRR:
                 search = parameters.search_of(index)
                 own = signs(index.codes[secrets])

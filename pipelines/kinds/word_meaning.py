@@ -16,9 +16,10 @@ from quietcorpus.evaluation.simulation import (
     DistanceSimulator,
     MadlibSimulator,
     Simulator,
+    VickreySimulator,
 )
 from quietcorpus.indexes.engines import vector_search
-from quietcorpus.indexes.search import EXACT, Search
+from quietcorpus.indexes.search import EXACT, Search, VectorSearch
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.indexes.word_index_manifest import IndexManifest
 from quietcorpus.mechanisms.guarantees import round_up
@@ -46,8 +47,9 @@ _QUERIES = 2048  # on which an approximate search's recall is measured
 def simulator(
     mechanism: WordMechanism,
     index: WordIndex,
-    search: Search | None = None,
+    search: VectorSearch | None = None,
     truncation: Fraction | None = None,
+    tuning: Fraction | None = None,
 ) -> Simulator:
     """Return a simulator of the mechanism on the index's words, for estimates.
 
@@ -56,10 +58,16 @@ def simulator(
         index: the index, with what the mechanism reads.
         search: the release's, if it is approximate; all others find what exact search finds.
         truncation: for `tem`, gamma; None for the one that follows from epsilon and the index.
+        tuning: for `vickrey`, t.
     """
     match mechanism:
         case WordMechanism.MADLIB:
             return MadlibSimulator(index.vectors, search)
+        case WordMechanism.VICKREY:
+            assert tuning is not None
+            return VickreySimulator(
+                index.vectors, search or vector_search(EXACT, index.vectors), tuning
+            )
         case WordMechanism.BRR:
             return BrrSimulator(index.codes)
         case WordMechanism.TEM:
@@ -83,15 +91,17 @@ def gamma_of(parameters: WordsParameters, manifest: IndexManifest) -> Fraction |
     return radius_of(parameters.epsilon, manifest.words) if parameters.per == "word" else None
 
 
-def approximate_search(parameters: WordsParameters, index: WordIndex) -> Search | None:
+def approximate_search(parameters: WordsParameters, index: WordIndex) -> VectorSearch | None:
     """Return the search that a release's words depend on; None if it finds what exact search finds.
 
     Raises InputError if the engine cannot search this index here, whichever it is.
     """
     if parameters.search == EXACT:
         return None
-    search = parameters.search_of(index)
-    return search if parameters.search.approximate else None
+    if parameters.search.approximate:
+        return parameters.vector_search_of(index)
+    parameters.search_of(index)
+    return None
 
 
 def law_of(
@@ -102,7 +112,7 @@ def law_of(
     `truncation` is gamma, if it is the same for every epsilon.
     """
     match mechanism:
-        case WordMechanism.MADLIB:
+        case WordMechanism.MADLIB | WordMechanism.VICKREY:
             return Noise(manifest.dimensions)
         case WordMechanism.BRR:
             return Flips()
@@ -130,7 +140,7 @@ def explain_epsilon(
     seed = np.random.SeedSequence(_SEED)
     words = choose_words(index.manifest.words, min(_WORDS, index.manifest.words), seed)
     measured = measure(
-        simulator(parameters.mechanism, index, search, parameters.truncation),
+        simulator(parameters.mechanism, index, search, parameters.truncation, parameters.tuning),
         words,
         epsilons,
         _DRAWS,

@@ -82,6 +82,7 @@ class WordsKind(Kind):
             tokenizer_of_index(spec.tokenizer, index),
             None if budget is None else Longest(budget.words, budget.longer),
             spec.truncation,
+            spec.tuning,
         )
         # The meaning needs the index alone, so it need not wait for the end of a long run.
         delta = DELTA if budget is None else budget.delta
@@ -193,7 +194,7 @@ class WordsKind(Kind):
 def _of_draws(mechanism: WordMechanism) -> list[str]:
     """Return what a mechanism's draws do not protect."""
     match mechanism:
-        case WordMechanism.MADLIB:
+        case WordMechanism.MADLIB | WordMechanism.VICKREY:
             return [
                 "what floating-point noise gives away: the proof is for real numbers. The noise "
                 "that runs is bounded, so that the guarantee fails with a probability of order "

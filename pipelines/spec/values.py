@@ -68,6 +68,12 @@ def _probability(value: Fraction) -> Fraction:
     return value
 
 
+def _tuning(value: Fraction) -> Fraction:
+    if value > 1:
+        raise of_value("is not allowed; give a number above 0, and at most 1")
+    return value
+
+
 def _count(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise of_value("is not allowed; give a positive whole number")
@@ -100,6 +106,12 @@ Delta = Annotated[
     BeforeValidator(_exact),
     AfterValidator(_probability),
     WithJsonSchema({"type": "number", "minimum": float(_LEAST_DELTA), "exclusiveMaximum": 1}),
+]
+Tuning = Annotated[
+    Fraction,
+    BeforeValidator(_exact),
+    AfterValidator(_tuning),
+    WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": 1}),
 ]
 Count = Annotated[
     int,

@@ -28,6 +28,7 @@ from quietcorpus.pipelines.spec.values import (
     Epsilon,
     Location,
     Strict,
+    Tuning,
     at_most,
     of_key,
     of_value,
@@ -116,8 +117,9 @@ class WordsSpec(MechanismSpec):
         WordMechanism,
         Field(
             strict=False,
-            description="`madlib` adds noise to a word's vector, `brr` flips bits of its code, "
-            "`exponential` draws a word by its distance, and so does `tem`, up to a distance",
+            description="`madlib` adds noise to a word's vector, `vickrey` does so and takes one "
+            "of the two words nearest to that, `brr` flips bits of a word's code, `exponential` "
+            "draws a word by its distance, and so does `tem`, up to a distance",
         ),
     ]
     epsilon: Annotated[
@@ -148,6 +150,13 @@ class WordsSpec(MechanismSpec):
             "unless given, the one beyond which a word is drawn once in a thousand times at most"
         ),
     ] = None
+    tuning: Annotated[
+        Tuning | None,
+        Field(
+            description="for `vickrey` alone, which needs it: how much the second nearest word is "
+            "preferred, above 0 and at most 1, where it is always taken"
+        ),
+    ] = None
     search: Annotated[
         SearchSpec | None, Field(description="the engine of the search; exact unless given")
     ] = None
@@ -169,13 +178,15 @@ class WordsSpec(MechanismSpec):
             )
         if self.truncation is not None and self.mechanism is not WordMechanism.TEM:
             raise of_key("truncation", "is for tem alone; leave it out")
+        if (self.tuning is None) is (self.mechanism is WordMechanism.VICKREY):
+            raise of_key("tuning", "is for vickrey alone, which needs it, above 0 and at most 1")
         if self.search is not None:
             self.search.check(engines_of(self.mechanism), self.mechanism.value)
         return self
 
     @model_serializer(mode="wrap")
     def _serialized(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return unless_given(dump(self), "truncation")
+        return unless_given(dump(self), "truncation", "tuning")
 
     @property
     def budget(self) -> DocumentEpsilon | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -22,12 +24,13 @@ from quietcorpus.indexes.search import (
     SearchEngine,
     SearchError,
     Searching,
+    VectorSearch,
 )
 from quietcorpus.indexes.tokenizers import UNICODE_WORDS, Tokenizer
 from quietcorpus.indexes.within import Within
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.indexes.word_index_manifest import Part
-from quietcorpus.mechanisms import brr, madlib
+from quietcorpus.mechanisms import brr, madlib, vickrey
 from quietcorpus.mechanisms.brr import BinaryRandomizedResponse
 from quietcorpus.mechanisms.distance_draws import MOST_ENTRIES, Decline, DistanceDraws
 from quietcorpus.mechanisms.encoding import Value
@@ -36,6 +39,7 @@ from quietcorpus.mechanisms.keystream import Addresses, ReleaseKey
 from quietcorpus.mechanisms.madlib import Madlib
 from quietcorpus.mechanisms.tem import TruncatedExponential, radius_of
 from quietcorpus.mechanisms.uniform import uniform
+from quietcorpus.mechanisms.vickrey import Vickrey
 from quietcorpus.mechanisms.word_exponential import WordExponential
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.rows import (
@@ -57,6 +61,7 @@ class WordMechanism(StrEnum):
     """The mechanisms that release text word by word."""
 
     MADLIB = "madlib"
+    VICKREY = "vickrey"
     BRR = "brr"
     TEM = "tem"
     EXPONENTIAL = "exponential"
@@ -65,7 +70,7 @@ class WordMechanism(StrEnum):
 def parts_read(mechanism: WordMechanism, search: Searching = EXACT) -> tuple[Part, ...]:
     """Return the parts of an index that a release reads beside the words."""
     match mechanism:
-        case WordMechanism.MADLIB:
+        case WordMechanism.MADLIB | WordMechanism.VICKREY:
             return ("vectors", "search") if search.approximate else ("vectors",)
         case WordMechanism.BRR:
             return ("codes",)
@@ -76,7 +81,7 @@ def parts_read(mechanism: WordMechanism, search: Searching = EXACT) -> tuple[Par
 def engines_of(mechanism: WordMechanism) -> tuple[SearchEngine, ...]:
     """Return the engines that find a word for what the mechanism makes of one."""
     match mechanism:
-        case WordMechanism.MADLIB:
+        case WordMechanism.MADLIB | WordMechanism.VICKREY:
             return VECTOR_ENGINES
         case WordMechanism.BRR:
             return CODE_ENGINES
@@ -89,6 +94,8 @@ def metric_of(mechanism: WordMechanism) -> str:
     match mechanism:
         case WordMechanism.MADLIB:
             return Madlib.metric
+        case WordMechanism.VICKREY:
+            return Vickrey.metric
         case WordMechanism.BRR:
             return BinaryRandomizedResponse.metric
         case WordMechanism.TEM:
@@ -109,7 +116,7 @@ def decline_of(
             return TruncatedExponential(epsilon, truncation or radius_of(epsilon, words)).decline
         case WordMechanism.EXPONENTIAL:
             return WordExponential(epsilon).decline
-        case WordMechanism.MADLIB | WordMechanism.BRR:
+        case WordMechanism.MADLIB | WordMechanism.VICKREY | WordMechanism.BRR:
             raise ValueError(f"{mechanism.value} draws no words by their distances")
 
 
@@ -118,6 +125,21 @@ def given_truncation(mechanism: WordMechanism, truncation: Fraction | None) -> F
     if truncation is not None and (mechanism is not WordMechanism.TEM or truncation <= 0):
         raise InputError(f"truncation: {float(truncation):g}: it is for tem alone, and above 0")
     return truncation
+
+
+def given_tuning(mechanism: WordMechanism, tuning: Fraction | None) -> Fraction | None:
+    """Return a t that is given; raises InputError unless the mechanism has one, and then needs it.
+
+    It is above 0 and at most 1.
+    """
+    if tuning is None:
+        if mechanism is WordMechanism.VICKREY:
+            raise InputError("tuning: vickrey needs it: above 0, and at most 1")
+    elif mechanism is not WordMechanism.VICKREY or not 0 < tuning <= 1:
+        raise InputError(
+            f"tuning: {float(tuning):g}: it is for vickrey alone, above 0, and at most 1"
+        )
+    return tuning
 
 
 class Index(Protocol):
@@ -176,6 +198,7 @@ class WordsParameters:
             find the same words, so that a release by any of them is the same release.
         tokenizer: the tokeniser, of which every word of the index is one token.
         truncation: for `tem`, gamma; None for the one that follows from epsilon and the index.
+        tuning: for `vickrey`, t; None for the others.
         longest: the most words of a document, where epsilon was found for documents of a length.
     """
 
@@ -188,6 +211,7 @@ class WordsParameters:
     tokenizer: Tokenizer = UNICODE_WORDS
     longest: Longest | None = None
     truncation: Fraction | None = None
+    tuning: Fraction | None = None
 
     fields = (pa.field("text", pa.large_string()),)  # texts of a row group may exceed 2 GB
 
@@ -201,21 +225,32 @@ class WordsParameters:
 
         Raises InputError if the engine cannot search them here.
         """
-        try:
-            match self.mechanism:
-                case WordMechanism.MADLIB:
-                    lists = index.lists if self.search.approximate else None
-                    return vector_search(self.search, index.vectors, lists)
-                case WordMechanism.BRR:
+        match self.mechanism:
+            case WordMechanism.MADLIB | WordMechanism.VICKREY:
+                return self.vector_search_of(index)
+            case WordMechanism.BRR:
+                with _search_errors():
                     return code_search(self.search, index.codes)
-                case WordMechanism.TEM | WordMechanism.EXPONENTIAL:
-                    raise ValueError(f"{self.mechanism.value} searches for no noisy query")
-        except SearchError as error:
-            raise InputError(f"mechanism.search: {error}") from None
+            case WordMechanism.TEM | WordMechanism.EXPONENTIAL:
+                raise ValueError(f"{self.mechanism.value} searches for no noisy query")
+
+    def vector_search_of(self, index: WordIndex) -> VectorSearch:
+        """Return the search of the index's vectors; raises InputError as `search_of` does."""
+        with _search_errors():
+            lists = index.lists if self.search.approximate else None
+            return vector_search(self.search, index.vectors, lists)
 
     def privatizer(self, key: ReleaseKey, side: None = None) -> WordPrivatizer:
         """Build the privatizer of one worker; fetches and maps what it reads of the index."""
         return WordPrivatizer(self, self.index.open(*parts_read(self.mechanism, self.search)), key)
+
+
+@contextmanager
+def _search_errors() -> Iterator[None]:
+    try:
+        yield
+    except SearchError as error:
+        raise InputError(f"mechanism.search: {error}") from None
 
 
 def _law(parameters: WordsParameters) -> dict[str, Value]:
@@ -228,6 +263,8 @@ def _law(parameters: WordsParameters) -> dict[str, Value]:
         law["most_words"] = longest.words
     if parameters.mechanism is WordMechanism.TEM:
         law["truncation"] = parameters.truncation
+    if parameters.mechanism is WordMechanism.VICKREY:
+        law["tuning"] = parameters.tuning
     return law
 
 
@@ -260,12 +297,14 @@ class WordPrivatizer(Privatizer):
         self._draws = parameters.out_of_vocabulary == "draw"
         self._tables: dict[Fraction, DistanceDraws] = {}
         self._lock = Lock()
+        # Searches in lists are faster, the more queries ask for the same list.
+        approximate = parameters.search.approximate
+        self._words_at_once = _WORDS_IN_LISTS if approximate else _WORDS_AT_ONCE
         match parameters.mechanism:
             case WordMechanism.MADLIB | WordMechanism.BRR:
                 self._search = parameters.search_of(index)
-                # Searches in lists are faster, the more queries ask for the same list.
-                approximate = parameters.search.approximate
-                self._words_at_once = _WORDS_IN_LISTS if approximate else _WORDS_AT_ONCE
+            case WordMechanism.VICKREY:
+                self._vectors = parameters.vector_search_of(index)
             case WordMechanism.TEM | WordMechanism.EXPONENTIAL:
                 self._distances = Within(index.vectors)
                 self._words_at_once = _WORDS_OF_TABLES
@@ -327,9 +366,16 @@ class WordPrivatizer(Privatizer):
         # A search gets nothing of the words but noisy queries: its answer is post-processing.
         match self._parameters.mechanism:
             case WordMechanism.MADLIB:
-                vectors = self._index.vectors[words]
-                noisy = madlib.perturb(vectors, epsilons, which, self._stream, addresses)
-                return self._search.nearest(noisy)
+                return self._search.nearest(self._noisy(words, epsilons, which, addresses))
+            case WordMechanism.VICKREY:
+                noisy = self._noisy(words, epsilons, which, addresses)
+                assert self._parameters.tuning is not None
+                return vickrey.chosen(
+                    *self._vectors.several(noisy, 2),
+                    self._parameters.tuning,
+                    self._stream,
+                    addresses,
+                )
             case WordMechanism.BRR:
                 codes = self._index.codes[words]
                 flipped = brr.flip(codes, epsilons, which, self._stream, addresses)
@@ -342,6 +388,17 @@ class WordPrivatizer(Privatizer):
                         draws = self._draws_of(epsilons[each])
                         drawn[own] = draws.draw(words[own], self._stream, addresses[own])
                 return drawn
+
+    def _noisy(
+        self,
+        words: npt.NDArray[np.int32],
+        epsilons: list[Fraction],
+        which: npt.NDArray[np.int64],
+        addresses: Addresses,
+    ) -> npt.NDArray[np.float32]:
+        """Return the words' vectors with Madlib's noise."""
+        vectors = self._index.vectors[words]
+        return madlib.perturb(vectors, epsilons, which, self._stream, addresses)
 
     def _draws_of(self, epsilon: Fraction) -> DistanceDraws:
         """Return the draws of an epsilon, with their table; the last few are kept."""

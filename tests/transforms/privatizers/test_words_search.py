@@ -103,7 +103,9 @@ def entered(self: WordPrivatizer, words: Any, epsilons: Any, which: Any, parts: 
     queries = madlib.perturb(vectors, epsilons, which, self._stream, parts)
     search = self._search
     assert isinstance(search, ListSearch)
-    return search._nearest(queries, search.entries(vectors))
+    found = np.full((len(words), 1), -1, dtype=np.int32)
+    search._nearest(queries, search.entries(vectors), found, np.full((len(words), 1), np.inf))
+    return found[:, 0]
 
 
 def depends_on_the_word(
