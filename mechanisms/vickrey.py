@@ -40,7 +40,8 @@ class Vickrey:
         It is Madlib's proof, for real numbers, with Madlib's limits: see `Madlib`. How the chance
         is rounded needs no bound, for any rule would do that knows no more than the noisy vector.
         A rule that leaves out the word itself where that is the nearest one (as a public library
-        does) knows more: it never releases the word, other words become it, and no epsilon holds.
+        does) knows more: the word hardly ever comes back, other words become it, and the bound
+        fails.
     """
 
     epsilon: Fraction

@@ -177,6 +177,12 @@ def in_lists() -> Audits:
     return released_words(given, LISTED)
 
 
+def one_of_two() -> Audits:
+    """Vickrey's choice of the two nearest words."""
+    given = replace(words_of(WordMechanism.VICKREY, Fraction(4)), tuning=Fraction(1, 2))
+    return released_words(given, INDEX)
+
+
 def shared_epsilon() -> Audits:
     return released_words(words_of(WordMechanism.MADLIB, Fraction(4), "document"), INDEX)
 
@@ -306,7 +312,7 @@ CORRECT: dict[str, Callable[[], Audits]] = {
     each.__name__: each
     for each in (
         *(bags, sparse, per_entry, histogram, selection, user_selection, madlib, in_lists),
-        shared_epsilon,
+        *(shared_epsilon, one_of_two),
         *(near_words, all_words),
         *(brr, candidates, many_candidates, truncation, users, voters, voting_users, tem, floats),
     )

@@ -54,6 +54,7 @@ KINDS: dict[str, dict[str, Any]] = {
         "vocabulary": {"private": {"epsilon": 0.8, "delta": 0.01}},
     },
     "words": {"mechanism": "madlib", "epsilon": 2, "index": "index", "out_of_vocabulary": "draw"},
+    "words, vickrey": {"mechanism": "vickrey", "epsilon": 2, "tuning": 0.5, "index": "index"},
     "words, brr": {"mechanism": "brr", "epsilon": 1, "index": "index"},
     "words, tem": {"mechanism": "tem", "epsilon": 2, "truncation": 2, "index": "index"},
     "words, exponential": {"mechanism": "exponential", "epsilon": 9, "index": "index"},

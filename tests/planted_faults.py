@@ -31,6 +31,7 @@ from correct_audits import (
     many_words,
     naive_laplace,
     near_words,
+    one_of_two,
     per_entry,
     selection,
     shared_epsilon,
@@ -49,6 +50,7 @@ import quietcorpus.mechanisms.brr
 import quietcorpus.mechanisms.histogram
 import quietcorpus.mechanisms.madlib
 import quietcorpus.mechanisms.user_votes
+import quietcorpus.mechanisms.vickrey
 import quietcorpus.pipelines.audit.embeddings
 import quietcorpus.transforms.privatizers.bags
 import quietcorpus.transforms.privatizers.words
@@ -195,9 +197,24 @@ def entry_at_the_word(patch: Patch) -> None:
         )
         search = self._search
         assert isinstance(search, ListSearch)
-        return search._nearest(queries, search.entries(vectors))
+        found = np.full((len(words), 1), -1, dtype=np.int32)
+        search._nearest(queries, search.entries(vectors), found, np.full((len(words), 1), np.inf))
+        return found[:, 0]
 
     patch.setattr(WordPrivatizer, "_replace", entered)
+
+
+def without_itself(patch: Patch) -> None:
+    """Vickrey's choice of the two nearest of the *other* words, as a public library has it."""
+
+    def drawn(self: WordPrivatizer, words: Any, epsilons: Any, which: Any, parts: Any) -> Any:
+        ids, squares = self._vectors.several(self._noisy(words, epsilons, which, parts), 3)
+        places = np.arange(2) + (ids[:, :1] == words[:, None])
+        two = (np.take_along_axis(each, places, axis=1) for each in (ids, squares))
+        tuning = self._parameters.tuning
+        return quietcorpus.mechanisms.vickrey.chosen(*two, tuning, self._stream, parts)  # type: ignore[arg-type]
+
+    patch.setattr(WordPrivatizer, "_drawn", drawn)
 
 
 def unshared(patch: Patch) -> None:
@@ -429,6 +446,10 @@ FAULTS: dict[str, tuple[Callable[[Patch], Audits], str]] = {
     "every word copied, of 300": (of(many_words, copy_all), "documents: a word of four on a line"),
     "an entry point that sees the word, on a line": (
         of(in_lists, entry_at_the_word),
+        "documents: a word of four on a line",
+    ),
+    "Vickrey without the word itself": (
+        of(one_of_two, without_itself),
         "documents: a word of four on a line",
     ),
     "epsilon of a document for each word": (

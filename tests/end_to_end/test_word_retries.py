@@ -33,10 +33,12 @@ if TYPE_CHECKING:
 EQUAL = 128
 TEXT = "police in the city said on the radio that a man had been found near the river zzqx " * 4
 NOISY = {
-    **{"madlib": Fraction(1), "brr": Fraction(1, 20)},  # little of any word is left
+    # little of any word is left
+    **{"madlib": Fraction(1), "vickrey": Fraction(1), "brr": Fraction(1, 20)},
     **{"tem": Fraction(1), "exponential": Fraction(1)},
 }
 MECHANISMS = tuple(NOISY)
+TUNED: dict[str, dict[str, Any]] = {"vickrey": {"tuning": 0.5}}
 
 
 @pytest.fixture
@@ -55,7 +57,7 @@ def several_files(workspace: Workspace, lee_texts: list[str]) -> Workspace:
 def changes(
     words: Callable[..., dict[str, Any]], mechanism: str = "madlib", **block: Any
 ) -> dict[str, Any]:
-    noisy = {"mechanism": mechanism, "epsilon": float(NOISY[mechanism])}
+    noisy = {"mechanism": mechanism, "epsilon": float(NOISY[mechanism])} | TUNED.get(mechanism, {})
     return {"input": {"path": "input/*"}} | words(**noisy | {"out_of_vocabulary": "draw"} | block)
 
 
@@ -82,7 +84,8 @@ def assert_independent(texts: list[str]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("mechanism", "workers"), [("madlib", "124"), ("brr", "1"), ("tem", "12"), ("exponential", "1")]
+    ("mechanism", "workers"),
+    [("madlib", "124"), ("vickrey", "12"), ("brr", "1"), ("tem", "12"), ("exponential", "1")],
 )
 def test_the_workers_do_not_matter_and_share_no_noise(
     several_files: Workspace, words: Callable[..., dict[str, Any]], mechanism: str, workers: str
@@ -156,7 +159,8 @@ def test_an_index_that_changes_meanwhile_is_refused(
 
 def privatizer(source: IndexSource, mechanism: str, **changes: Any) -> WordPrivatizer:
     changes = {"epsilon": NOISY[mechanism], "per": "word", "out_of_vocabulary": "draw"} | changes
-    parameters = WordsParameters(WordMechanism(mechanism), index=source, **changes)
+    tuning = Fraction(1, 2) if mechanism == "vickrey" else None
+    parameters = WordsParameters(WordMechanism(mechanism), index=source, tuning=tuning, **changes)
     return parameters.privatizer(ReleaseKey.derive(bytes.fromhex(MASTER_KEY), "test", b""))
 
 

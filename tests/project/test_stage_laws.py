@@ -117,7 +117,10 @@ def words(
     mechanism: WordMechanism, search: Searching = EXACT, given_texts: Documents = TEXTS
 ) -> Any:
     source = IndexSource("index", "memory", "digest")
-    given = WordsParameters(mechanism, Fraction(3, 2), "word", "draw", source, search)
+    tuning = Fraction(1, 3) if mechanism is WordMechanism.VICKREY else None
+    given = WordsParameters(
+        mechanism, Fraction(3, 2), "word", "draw", source, search, tuning=tuning
+    )
     return WordPrivatizer(given, word_index(), KEY).release(given_texts).rows.to_pylist()
 
 
@@ -292,6 +295,7 @@ DRAWS: dict[str, Callable[[pytest.MonkeyPatch, Path], Any]] = {
     "words, of rows": lambda *_: words(WordMechanism.BRR, given_texts=ROWS),
     "rows": lambda *_: KEY.bound(coverage(ROWS, "id", KEY).tobytes()).secret.hex(),
     "words, madlib": lambda *_: words(WordMechanism.MADLIB),
+    "words, vickrey": lambda *_: words(WordMechanism.VICKREY),
     "words, brr": lambda *_: words(WordMechanism.BRR),
     "words, tem": lambda *_: words(WordMechanism.TEM),
     "words, exponential": lambda *_: words(WordMechanism.EXPONENTIAL),
@@ -348,6 +352,7 @@ def law_of(name: str, patch: pytest.MonkeyPatch, folder: Path) -> dict[str, Any]
     ("name", "mechanism", "engine"),
     [
         ("words, madlib", WordMechanism.MADLIB, SearchEngine.FAISS_FLAT),
+        ("words, vickrey", WordMechanism.VICKREY, SearchEngine.FAISS_FLAT),
         ("words, brr", WordMechanism.BRR, SearchEngine.FAISS_BINARY_FLAT),
     ],
 )

@@ -30,11 +30,15 @@ from quietcorpus.transforms.privatizers.words import (
 from quietcorpus.transforms.reading.documents import Documents
 
 TEXT = "The prime minister said that the report of the fires is out, and that it is a good one. "
-MECHANISMS = ("madlib", "brr", "tem", "exponential")
+MECHANISMS = ("madlib", "vickrey", "brr", "tem", "exponential")
 ALPHA = 1e-4
 DRAWS = 20_000
 STATED = 0.05
 """An epsilon, per bit."""
+
+
+def tuned(mechanism: str) -> dict[str, Any]:
+    return {"tuning": Fraction(1, 2)} if mechanism == "vickrey" else {}
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -49,9 +53,12 @@ def test_it_is_the_path_of_a_release(
     monkeypatch.setattr(ReleaseKey, "fresh", lambda: key)
     monkeypatch.setattr("quietcorpus.privatizer.secrets.token_hex", lambda size: f"n{size}")
     texts = [f"{TEXT} zqxunknown {'the ' * (number % 5)}" for number in range(150)]
-    made = qc.Privatizer(word_index, mechanism, 3, per=per, out_of_vocabulary=unknown)
+    made = qc.Privatizer(
+        word_index, mechanism, 3, per=per, out_of_vocabulary=unknown, **tuned(mechanism)
+    )
+    source = LocalIndex.resolve(str(word_index))
     parameters = WordsParameters(
-        WordMechanism(mechanism), Fraction(3), per, unknown, LocalIndex.resolve(str(word_index))
+        WordMechanism(mechanism), Fraction(3), per, unknown, source, **tuned(mechanism)
     )
     index = open_index(str(word_index), None, parts_read(parameters.mechanism))
     privatizer = WordPrivatizer(parameters, index, key)
@@ -66,9 +73,10 @@ def test_an_epsilon_that_changes_little_is_told(
     word_index: Path, caplog: pytest.LogCaptureFixture, mechanism: Any
 ) -> None:
     # Kills: texts that come back as they were, in silence. Control: an epsilon that hides words.
-    qc.Privatizer(word_index, mechanism, 0.01)
+    qc.Privatizer(word_index, mechanism, 0.01, **tuned(mechanism))
     assert not caplog.records
-    qc.Privatizer(word_index, mechanism, 100_000)
+    often = {"tuning": "0.0001"} if mechanism == "vickrey" else {}
+    qc.Privatizer(word_index, mechanism, 100_000, **often)
     (record,) = caplog.records
     assert record.levelname == "WARNING"
     assert record.getMessage().startswith("epsilon protects little: 100 of 100 words of the index")
@@ -135,7 +143,7 @@ def test_its_key_leaves_the_process_by_no_pickle(word_index: Path) -> None:
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_it_fails_closed(word_index: Path, mechanism: Any, unknown: Any) -> None:
     # Kills: a word that the index lacks and that passes through; and a text that is left out.
-    made = qc.Privatizer(word_index, mechanism, 1, out_of_vocabulary=unknown)
+    made = qc.Privatizer(word_index, mechanism, 1, out_of_vocabulary=unknown, **tuned(mechanism))
     texts = ["zqxcanary zqxcanary2, 4711!", "", "\0 \n", TEXT]
     released = made.release(texts)
     assert len(released) == len(texts)
@@ -147,8 +155,13 @@ def test_it_fails_closed(word_index: Path, mechanism: Any, unknown: Any) -> None
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"mechanism": "madlip"}, "mechanism: 'madlip' is not known; give one of madlib, brr, tem"),
+        (
+            {"mechanism": "madlip"},
+            "mechanism: 'madlip' is not known; give one of madlib, vickrey, b",
+        ),
         ({"truncation": 3}, "truncation: 3: it is for tem alone, and above 0"),
+        ({"mechanism": "vickrey"}, "tuning: vickrey needs it: above 0, and at most 1"),
+        ({"tuning": 0.5}, "tuning: 0.5: it is for vickrey alone, above 0, and at most 1"),
         ({"epsilon": 0}, "0 is not above zero"),
         ({"epsilon": "x"}, "'x' is not a number"),
         ({"per": "user"}, "per: 'user' is not known"),

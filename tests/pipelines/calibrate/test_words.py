@@ -49,8 +49,10 @@ DOCUMENT = (
 )
 FILES = ["calibration.json", "calibration.parquet", "calibration.png", "calibration.svg"]
 WORDS = ["".join(letters) for letters in itertools.product(string.ascii_lowercase, repeat=2)]
+HALF = Fraction(1, 2)
 GRIDS = {
     WordMechanism.MADLIB: (Fraction(2), Fraction(13, 2), Fraction(20)),
+    WordMechanism.VICKREY: (Fraction(2), Fraction(13, 2), Fraction(20)),
     WordMechanism.BRR: (Fraction(1, 4), Fraction(1, 2), Fraction(1)),
     WordMechanism.TEM: (Fraction(2), Fraction(13, 2), Fraction(20)),
     WordMechanism.EXPONENTIAL: (Fraction(2), Fraction(13, 2), Fraction(20)),
@@ -89,6 +91,8 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> WordIndex:
 
 def small(mechanism: WordMechanism, **changes: Any) -> WordSettings:
     given = {"epsilons": GRIDS[mechanism], "words": 150, "draws": 120, "seed": 7}
+    if mechanism is WordMechanism.VICKREY:
+        given["tuning"] = HALF
     return WordSettings(mechanism, **(given | changes))
 
 
@@ -108,7 +112,8 @@ def test_files_hold_what_was_measured(
     seed = np.random.SeedSequence(7)
     words = choose_words(300, 150, child(seed, 0))
     epsilons = [float(epsilon) for epsilon in GRIDS[mechanism]]
-    again = measure(simulator(mechanism, index, None), words, epsilons, 120, 114, child(seed, 1))
+    simulated = simulator(mechanism, index, None, tuning=HALF)
+    again = measure(simulated, words, epsilons, 120, 114, child(seed, 1))
     table = pq.read_table(tmp_path / "out" / FILES[1])
     columns = {name: table[name].to_numpy().reshape(3, 150) for name in table.column_names}
     shares = columns["unchanged"]

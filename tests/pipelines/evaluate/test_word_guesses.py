@@ -34,6 +34,7 @@ GAMMA = Fraction(3, 2)
 SOURCE = IndexSource("mechanism.index", "memory", "digest")
 EPSILONS = {
     "madlib": Fraction(3),
+    "vickrey": Fraction(3),
     "brr": Fraction(1),
     "tem": Fraction(4),
     "exponential": Fraction(4),
@@ -58,6 +59,8 @@ INDEX = index()
 def parameters(mechanism: str) -> WordsParameters:
     own = WordMechanism(mechanism)
     given = WordsParameters(own, EPSILONS[mechanism], "word", "drop", SOURCE)
+    if mechanism == "vickrey":
+        return replace(given, tuning=Fraction(1, 2))
     return replace(given, truncation=GAMMA) if mechanism == "tem" else given
 
 

@@ -59,6 +59,9 @@ def test_what_is_good(loaded: Callable[..., WordsSpec], workspace: Workspace) ->
     assert loaded(mechanism="tem", truncation=0.1).truncation == Fraction(1, 10)
     assert loaded(mechanism="tem").truncation is None
     assert "truncation" not in plain.model_dump()  # so that earlier specs keep their digests
+    assert loaded(mechanism="vickrey", tuning=0.1).tuning == Fraction(1, 10)
+    assert loaded(mechanism="vickrey", tuning=1).tuning == 1
+    assert "tuning" not in plain.model_dump()
     assert loaded(index="s3://bucket/index/").index == "s3://bucket/index"
 
 
@@ -161,6 +164,17 @@ def test_what_is_good(loaded: Callable[..., WordsSpec], workspace: Workspace) ->
         (
             {"mechanism": "tem", "search": {"engine": "faiss-flat"}},
             "mechanism.search.engine: faiss-flat is not for tem; give one of exact",
+        ),
+        ({"tuning": 0.5}, "mechanism.tuning: is for vickrey alone, which needs it, above 0 and at"),
+        ({"mechanism": "vickrey"}, "mechanism.tuning: is for vickrey alone, which needs it"),
+        ({"mechanism": "vickrey", "tuning": 0}, f"mechanism.tuning: 0 {POSITIVE}"),
+        (
+            {"mechanism": "vickrey", "tuning": 1.01},
+            "mechanism.tuning: 1.01 is not allowed; give a number above 0, and at most 1",
+        ),
+        (
+            {"mechanism": "vickrey", "tuning": 0.5, "search": {"engine": "faiss-binary-flat"}},
+            "mechanism.search.engine: faiss-binary-flat is not for vickrey",
         ),
         ({"mechanism": ...}, "mechanism.mechanism: missing; give it a value"),
         ({"index": ...}, "mechanism.index: missing; give it a value"),

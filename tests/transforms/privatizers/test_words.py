@@ -26,6 +26,7 @@ from quietcorpus.indexes.word_index import WordIndex, contents, open_index, save
 from quietcorpus.indexes.word_index_manifest import METRICS, IndexManifest
 from quietcorpus.mechanisms.guarantees import MetricPrivacy
 from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.vickrey import first_chance
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.rows import Released
@@ -34,6 +35,7 @@ from quietcorpus.transforms.privatizers.words import (
     WordMechanism,
     WordPrivatizer,
     WordsParameters,
+    given_tuning,
     parts_read,
 )
 from quietcorpus.transforms.reading.documents import Documents
@@ -344,7 +346,7 @@ def test_the_mechanisms_share_no_noise(key: ReleaseKey) -> None:
     assert independent(text, release(replace(given, mechanism=BRR), ALIKE, key, LONG)[0])
     # The stage's keys differ, and with them the ids of equal documents.
     ids = {
-        WordPrivatizer(parameters(mechanism, TINY), ALIKE, key)
+        WordPrivatizer(parameters(mechanism, TINY, tuning=HALF), ALIKE, key)
         .release(documents("wa"))
         .rows["id"][0]
         .as_py()
@@ -448,6 +450,56 @@ def test_a_documents_epsilon_is_shared_by_its_words(
     assert agrees(words, law(mechanism, 1, 2))
     for wrong in (0.5, 0.75, 1.25, 2):
         assert not agrees(words, law(mechanism, wrong, 2))
+
+
+VICKREY, HALF = WordMechanism.VICKREY, Fraction(1, 2)
+
+
+@pytest.mark.parametrize("word", range(3))
+def test_a_words_law_under_vickreys_choice(word: int, key: ReleaseKey) -> None:
+    # By integration over the noisy point. A choice that is the noise's own, or a t that is off by
+    # .15, is told from it. Kills: Madlib's word, the second word, another t, epsilon upside down.
+    def law_of(epsilon: float, tuning: float) -> np.ndarray:
+        places, points = np.array([0.0, 1, 3]), np.linspace(-25, 28, 530_001)
+        masses = np.exp(-epsilon * np.abs(points - places[word]))
+        apart = np.abs(points[:, None] - places)
+        order = np.argsort(apart, axis=1)[:, :2]
+        first = first_chance(np.take_along_axis(apart, order, axis=1) ** 2, tuning)
+        chances = np.zeros(3)
+        np.add.at(chances, order[:, 0], masses * first)
+        np.add.at(chances, order[:, 1], masses * (1 - first))
+        return chances / masses.sum()
+
+    given = parameters(VICKREY, Fraction(1), tuning=HALF)
+    (released,) = release(given, ON_A_LINE, key, (LINE[word] + " ") * 40_000)
+    words = released.split(" ")
+    assert agrees(words, law_of(1, 0.5))
+    for wrong in ((1.3, 0.5), (1, 0.35), (1, 0.65), (1, 1e-9), (1, 1.0)):
+        assert not agrees(words, law_of(*wrong))
+
+
+def test_another_t_changes_all_the_noise(key: ReleaseKey) -> None:
+    # Kills: t left out of the stage's parameters.
+    given = parameters(VICKREY, TINY, tuning=HALF)
+    (text,) = release(given, ALIKE, key, LONG)
+    (other,) = release(replace(given, tuning=Fraction(51, 100)), ALIKE, key, LONG)
+    assert independent(text, other)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "tuning", "message"),
+    [
+        (VICKREY, None, "tuning: vickrey needs it: above 0, and at most 1"),
+        (VICKREY, Fraction(0), "tuning: 0: it is for vickrey alone, above 0, and at most 1"),
+        (VICKREY, Fraction(3, 2), "tuning: 1.5: it is for vickrey alone, above 0, and at most 1"),
+        (MADLIB, HALF, "tuning: 0.5: it is for vickrey alone, above 0, and at most 1"),
+    ],
+)
+def test_a_t_of_no_use(mechanism: WordMechanism, tuning: Fraction | None, message: str) -> None:
+    with pytest.raises(InputError, match=f"^{message}$"):
+        given_tuning(mechanism, tuning)
+    assert given_tuning(VICKREY, Fraction(1)) == 1
+    assert given_tuning(MADLIB, None) is None
 
 
 # What is said of it.
