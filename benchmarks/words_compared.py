@@ -31,7 +31,14 @@ from utility_words import TRAINING, Experiment, interval
 from word_judges import OtherEmbedding, WordNet
 
 from quietcorpus.evaluation.attacks.word_laws import euclidean
-from quietcorpus.evaluation.simulation import BrrSimulator, MadlibSimulator, Simulator
+from quietcorpus.evaluation.simulation import (
+    BrrSimulator,
+    MadlibSimulator,
+    Simulator,
+    VickreySimulator,
+)
+from quietcorpus.indexes.engines import vector_search
+from quietcorpus.indexes.search import EXACT
 from quietcorpus.indexes.within import Within
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.mechanisms.guarantees import round_up
@@ -45,18 +52,21 @@ from quietcorpus.transforms.privatizers.words import WordMechanism
 WORDS, DRAWS, NEIGHBOURS, SHARE = 512, 1_000, 10, 0.3
 LENGTH, DELTA = 200, Fraction(1, 10**6)  # reviews have at most so many words
 TRUNCATIONS = (5, 6, 7, 8)
+TUNINGS = Fraction(1, 2), Fraction(3, 4)
+FEWER = 5  # draws are searched for where the choice needs distances, which takes long
 BASES = (6, 10)  # Madlib's epsilons, for reviews
 STEPS = 14
 FATES = ("unchanged", "near synonym", "same part of speech", "anything else")
 
 Mechanism = tuple[WordMechanism, Fraction | None]
-"""A mechanism, and its truncation: None where it has none, or the one by the paper's rule."""
+"""A mechanism, and its truncation (None for none, or the paper's rule) or, for Vickrey, its t."""
 MECHANISMS: tuple[Mechanism, ...] = (
     (WordMechanism.MADLIB, None),
     (WordMechanism.BRR, None),
     (WordMechanism.EXPONENTIAL, None),
     (WordMechanism.TEM, None),
     *((WordMechanism.TEM, Fraction(gamma)) for gamma in TRUNCATIONS),
+    *((WordMechanism.VICKREY, tuning) for tuning in TUNINGS),
 )
 REVIEWED = MECHANISMS[:3]
 """TEM is the exponential mechanism there, or leaves all words unchanged."""
@@ -109,6 +119,7 @@ class Fates:
         embedding, parts = OtherEmbedding(other, words, NEIGHBOURS), WordNet(wordnet, words)
         known = np.flatnonzero(embedding.known & parts.known)
         self.index, self.known = index, len(known)
+        self._search = vector_search(EXACT, index.vectors)
         self.words = np.sort(np.random.default_rng(1).choice(known, WORDS, replace=False))
         every = Within(index.vectors).within(self.words.astype(np.int32), np.inf)
         self._apart = np.sqrt(every[2]).reshape(WORDS, -1)
@@ -122,9 +133,13 @@ class Fates:
             self._synonyms[row, word] = False
 
     def simulator(self, mechanism: Mechanism) -> Simulator:
-        """Return a simulator of Madlib or BRR."""
-        if mechanism[0] is WordMechanism.MADLIB:
+        """Return a simulator of Madlib, BRR or Vickrey's choice."""
+        name, tuning = mechanism
+        if name is WordMechanism.MADLIB:
             return MadlibSimulator(self.index.vectors)
+        if name is WordMechanism.VICKREY:
+            assert tuning is not None
+            return VickreySimulator(self.index.vectors, self._search, tuning)
         return BrrSimulator(self.index.codes)
 
     def gamma(self, mechanism: Mechanism, epsilon: float) -> float:
@@ -144,6 +159,8 @@ class Fates:
             apart = np.minimum(self._apart, self.gamma(mechanism, epsilon))
             weights = np.exp(-epsilon / 2 * apart)
             return weights / weights.sum(axis=1, keepdims=True)
+        if mechanism[0] is WordMechanism.VICKREY:
+            draws //= FEWER
         found = np.zeros((WORDS, len(self.index.vocabulary)), dtype=np.float32)
         for start in range(0, WORDS, 64):
             words = self.words[start : start + 64]
@@ -210,8 +227,10 @@ class Fates:
 
 def titled(mechanism: Mechanism) -> str:
     """Name a mechanism."""
-    name, truncation = mechanism
-    return name.value if truncation is None else f"{name.value}, gamma {truncation}"
+    name, given = mechanism
+    if given is None:
+        return name.value
+    return f"{name.value}, {'t' if name is WordMechanism.VICKREY else 'gamma'} {given}"
 
 
 def compare_words(fates: Fates, once: Callable[[str, Callable[[], Any]], Any]) -> list[str]:
