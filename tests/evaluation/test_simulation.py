@@ -7,6 +7,7 @@ at most ALPHA, and each has a control that must be rejected.
 from __future__ import annotations
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,14 @@ import pytest
 from scipy import stats
 
 from quietcorpus.evaluation.max_plus import improve
-from quietcorpus.evaluation.simulation import BrrSimulator, MadlibSimulator, unit_noise
+from quietcorpus.evaluation.simulation import (
+    BrrSimulator,
+    MadlibSimulator,
+    VickreySimulator,
+    unit_noise,
+)
+from quietcorpus.indexes.euclidean import EuclideanSearch
+from quietcorpus.mechanisms.vickrey import choice
 
 ALPHA = 1e-6
 
@@ -75,6 +83,25 @@ def test_madlib_is_exhaustive_search_in_float64() -> None:
         # float32 may take one of two that are equally near but for its rounding
         assert ((chosen - nearest) <= 1e-5 * (1 + np.abs(squares).max(axis=1))).all()
         assert (outputs[e, i] == squares.argmin(axis=1)).mean() > 0.99
+
+
+def test_vickreys_choice_is_of_the_two_nearest_words() -> None:
+    # Kills: the noise or the coin of another draw, one coin for a word's draws, the nearest word
+    # alone, another t. 24 draws a word make several searches.
+    seed = np.random.SeedSequence()
+    vectors = np.random.default_rng().normal(size=(90, 3)).astype(np.float32)
+    words, epsilons, draws, tuning = np.arange(0, 90, 4), [1.0, 8.0], 240, Fraction(2, 3)
+    simulator = VickreySimulator(vectors, EuclideanSearch(vectors), tuning)
+    outputs = simulator.outputs(words, epsilons, draws, np.random.default_rng(seed))
+    assert (outputs.shape, outputs.dtype) == ((2, 23, draws), np.int32)
+    generator = np.random.default_rng(seed)
+    noise, coins = unit_noise(3, draws, generator), generator.random(draws)
+    for e, i in itertools.product(range(2), range(23)):
+        queries = vectors[words[i]] + noise / np.float32(epsilons[e])
+        squares = ((queries[:, None].astype(float) - vectors) ** 2).sum(axis=2)
+        two = np.argsort(squares, axis=1)[:, :2].astype(np.int32)
+        expected = choice(two, np.take_along_axis(squares, two, axis=1), tuning, coins)
+        np.testing.assert_array_equal(outputs[e, i], expected)
 
 
 def test_madlib_on_a_line_is_the_laplace_law() -> None:
