@@ -34,10 +34,10 @@ def gumbel_of_three(scale: float, most: float) -> float:
 
 
 def test_truncated_gumbel_noise_on_the_nearest_words_has_no_such_bound() -> None:
-    # Xu et al. (FLAIRS 2021) draw k, take the k words nearest to the private one, and noise for each
-    # of these. Here w and w' are 1 apart, and x is the third word from w and the 1,003rd from w'.
-    # If M(w') = x, then k is 1,003 or more, of a Poisson law of mean ln 1,003. Kills: a claim of
-    # the document that the words do not bear out.
+    # Xu et al. (FLAIRS 2021) draw k, and then noise for each of the k words nearest to the private
+    # one. Here w and w' are 1 apart, and x is the third word from w and the 1,003rd from w'. If
+    # M(w') = x, then k is 1,003 or more, of a Poisson law of mean ln 1,003. Kills: a claim of the
+    # document that the words do not bear out.
     size = OTHERS + 3
     vectors = np.zeros((size, OTHERS + 2))
     near, x = 1, 2  # w' is word 0, at the origin
