@@ -293,7 +293,8 @@ utility-words: demo-words $(VENV)/.bench build/wide.npz $(WORDNET)
 		--index build/demo-words/index --output build/utility
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/words_compared.py --index build/demo-words/index \
 		--other build/wide.npz --wordnet $(WORDNET) --reviews $(BENCH_REVIEWS) \
-		--output build/utility
+		--complaints $(BENCH_CORPUS) --output build/utility
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/rescaled_words.py --index build/demo-words/index
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/best_attacker.py --reviews $(BENCH_REVIEWS) \
 		--index build/demo-words/index
 

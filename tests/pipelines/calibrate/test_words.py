@@ -290,9 +290,11 @@ def test_an_epsilon_for_whole_documents_is_the_largest_that_keeps_to_them(
     solved, maximum = found["document"], Fraction(found["maximum_distance"])
     epsilon = Fraction(str(solved["word_epsilon"]))
     of = document_epsilon(
-        {WordMechanism.MADLIB: Noise(8), WordMechanism.BRR: Flips()}.get(
-            mechanism, Weights(maximum)
-        )
+        {
+            WordMechanism.MADLIB: Noise(8),
+            WordMechanism.VICKREY: Noise(8),
+            WordMechanism.BRR: Flips(),
+        }.get(mechanism, Weights(maximum))
     )
     assert of(epsilon, maximum, 30, budget.delta) <= 12 * Fraction(1000001, 1000000)
     assert of(epsilon * Fraction(101, 100), maximum, 30, budget.delta) > 12
