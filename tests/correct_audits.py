@@ -179,7 +179,7 @@ def in_lists() -> Audits:
 
 def one_of_two() -> Audits:
     """Vickrey's choice of the two nearest words."""
-    given = replace(words_of(WordMechanism.VICKREY, Fraction(4)), tuning=Fraction(1, 2))
+    given = replace(words_of(WordMechanism.VICKREY, Fraction(4)), tuning=Fraction(1, 10))
     return released_words(given, INDEX)
 
 

@@ -32,9 +32,9 @@ from quietcorpus.pipelines.spec.words import DocumentEpsilon, MatchedEpsilon, Wo
 from quietcorpus.pipelines.storage import places
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.privatizers.longest import Longest
 from quietcorpus.transforms.privatizers.words import (
     WORDS_ROW_GROUP_ROWS,
-    Longest,
     WordMechanism,
     WordsParameters,
     parts_read,

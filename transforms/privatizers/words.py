@@ -42,6 +42,7 @@ from quietcorpus.mechanisms.uniform import uniform
 from quietcorpus.mechanisms.vickrey import Vickrey
 from quietcorpus.mechanisms.word_exponential import WordExponential
 from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.privatizers.longest import Longest
 from quietcorpus.transforms.privatizers.rows import (
     Privatizer,
     Released,
@@ -155,33 +156,6 @@ class Index(Protocol):
 
     def open(self, *parts: Part) -> WordIndex:
         """Verify and map the words and these parts; raises InputError if one is unusable."""
-
-
-@dataclass(frozen=True)
-class Longest:
-    """The most words that are released of a document, and what becomes of a longer one."""
-
-    words: int
-    longer: Literal["cut", "refuse"]
-
-    def shortened(
-        self, offsets: npt.NDArray[np.int64], words: npt.NDArray[np.int32]
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-        """Return each document's first words, and their offsets.
-
-        Raises InputError for a longer document, unless such are cut.
-        """
-        lengths = np.diff(offsets)
-        if lengths.max(initial=0) <= self.words:
-            return offsets, words
-        if self.longer == "refuse":
-            raise InputError(
-                f"mechanism.document_epsilon.words: a document has more than {self.words:,} words "
-                "to release; give more, or `longer: cut`"
-            )
-        places = np.arange(len(words)) - np.repeat(offsets[:-1], lengths)
-        kept = np.minimum(lengths, self.words)
-        return np.concatenate([offsets[:1], np.cumsum(kept)]), words[places < self.words]
 
 
 @dataclass(frozen=True)

@@ -29,9 +29,9 @@ from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.vickrey import first_chance
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.privatizers.longest import Longest
 from quietcorpus.transforms.privatizers.rows import Released
 from quietcorpus.transforms.privatizers.words import (
-    Longest,
     WordMechanism,
     WordPrivatizer,
     WordsParameters,
