@@ -99,14 +99,16 @@ def test_a_batch_may_be_cut_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
         check(engine, vectors, queries)
 
 
-def test_proposals_that_do_not_settle_the_second_word(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Nine copies of the second word: FAISS proposes eight words, which may not hold the lowest id
-    # of those. Kills: a bound that is asked of the nearest word alone.
-    vectors = np.concatenate([np.full((12, 3), 2.0), np.zeros((1, 3))]).astype(np.float32)
-    search = FlatSearch(vectors)
-    ids, squares = search.several(np.zeros((5, 3), np.float32), 2)
-    assert ids.tolist() == [[12, 0]] * 5
-    assert squares.tolist() == [[0.0, 12.0]] * 5
+def test_proposals_that_do_not_settle_the_second_word() -> None:
+    # The nearest word is clear. The others are a little nearer, the higher their number, by less
+    # than float32 tells of vectors that are so long; FAISS proposes seven of them. Kills: a bound
+    # on its error that is asked of the nearest word alone.
+    others = 200
+    vectors = np.full((others + 1, 3), 1000, dtype=np.float32)
+    vectors[:others, 0] += 10 + np.arange(others, 0, -1) / 8192
+    ids, squares = FlatSearch(vectors).several(vectors[-1:].repeat(64, axis=0), 2)
+    assert ids.tolist() == [[others, others - 1]] * 64
+    np.testing.assert_array_equal(squares, [[0.0, (10 + 1 / 8192) ** 2]] * 64)
 
 
 def test_lists_with_fewer_words() -> None:
