@@ -217,9 +217,9 @@ def _decide(vectors, half, queries, maxima, margin, found, least):  # type: igno
     groups, count = maxima.shape
     dimensions = vectors.shape[1]
     few = found.shape[1]
-    largest = np.full((count, few), -np.float32(np.inf), dtype=np.float32)
+    largest = np.full((few, count), -np.float32(np.inf), dtype=np.float32)
     keep_largest(maxima, np.arange(count), largest)
-    threshold = largest[:, few - 1] - margin
+    threshold = largest[few - 1] - margin
     for group in range(groups):
         for i in range(count):
             if maxima[group, i] >= threshold[i]:
@@ -234,19 +234,18 @@ def _decide(vectors, half, queries, maxima, margin, found, least):  # type: igno
 
 
 @compiled
-def keep_largest(maxima, rows, largest):  # type: ignore[no-untyped-def]
-    """Keep the largest maxima, float32 (groups, m), of each of m rows of `largest`, descending."""
-    few = largest.shape[1]
+def keep_largest(maxima, columns, largest):  # type: ignore[no-untyped-def]
+    """Keep the largest maxima, float32 (groups, m), in m columns of `largest`, descending."""
+    last = len(largest) - 1
     for group in range(len(maxima)):
-        for i in range(len(rows)):
-            value = maxima[group, i]
-            row = largest[rows[i]]
-            if value > row[few - 1]:
-                place = few - 1
-                while place > 0 and value > row[place - 1]:
-                    row[place] = row[place - 1]
+        for i in range(len(columns)):
+            value, column = maxima[group, i], columns[i]
+            if value > largest[last, column]:
+                place = last
+                while place > 0 and value > largest[place - 1, column]:
+                    largest[place, column] = largest[place - 1, column]
                     place -= 1
-                row[place] = value
+                largest[place, column] = value
 
 
 @inlined

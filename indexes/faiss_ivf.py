@@ -123,7 +123,7 @@ class ListSearch:
         order = np.argsort(lists.ravel(), kind="stable")
         numbers, starts = np.unique(lists.ravel()[order], return_index=True)
         askers = np.split(order // lists.shape[1], starts[1:])
-        best = np.full(found.shape, -np.inf, dtype=np.float32)
+        best = np.full(found.shape[::-1], -np.inf, dtype=np.float32)
         parts = []
         for number, own in zip(numbers.tolist(), askers, strict=True):
             members, half = self._list(number)
@@ -132,7 +132,7 @@ class ListSearch:
             group_maxima(vectors @ queries[own].T, half, maxima)
             keep_largest(maxima, own, best)
             parts.append((members, own, maxima))
-        threshold = best[:, -1].astype(np.float64) - margin
+        threshold = best[-1].astype(np.float64) - margin
         for members, own, maxima in parts:
             if (maxima.max(axis=0) >= threshold[own]).any():
                 _decide(self._vectors, members, queries, own, maxima, threshold, least, found)
