@@ -38,6 +38,26 @@ def reordered(function: Callable[..., Any]) -> Callable[..., Any]:
     return kernel
 
 
+def load_numba() -> None:
+    """Load what numba needs for its first kernel, a quarter of a second's work.
+
+    By itself it would load SciPy's linear algebra as well, to see whether it is there
+    (numba/np/arraymath.py). A kernel with a product of matrices does so on its own.
+    """
+    from numba.core.registry import cpu_target
+    from numba.np import linalg
+
+    usual = linalg.ensure_blas
+    linalg.ensure_blas = lambda: None
+    try:
+        from numba.np import arraymath
+    finally:
+        linalg.ensure_blas = usual
+    arraymath.ensure_blas = usual
+    cpu_target.typing_context.refresh()
+    cpu_target.target_context.refresh()
+
+
 def compiling() -> bool:
     """Return whether this thread is compiling a kernel, or loading a compiled one."""
     locked: bool = global_compiler_lock.is_locked()

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from os import PathLike, fspath
 from typing import TypeAlias
 
+from quietcorpus.pipelines.environment.garbage import uncollected
 from quietcorpus.transforms.temporary import Temporary
 
 Place: TypeAlias = str | PathLike[str]
@@ -26,8 +27,9 @@ def _change() -> Callable[[], None]:
     root = logging.getLogger()
     handlers = root.handlers[:]
     method = multiprocessing.get_start_method(allow_none=True)
-    from apache_beam.io.filesystems import FileSystems
-    from apache_beam.options.pipeline_options import PipelineOptions
+    with uncollected():
+        from apache_beam.io.filesystems import FileSystems
+        from apache_beam.options.pipeline_options import PipelineOptions
 
     # `FileSystems.set_options` (filesystems.py) has no public counterpart that reads the options.
     options = FileSystems._pipeline_options

@@ -12,6 +12,7 @@ from quietcorpus.arguments import (
     one_of,
     whole,
 )
+from quietcorpus.pipelines.environment.garbage import uncollected
 from quietcorpus.places import Place, absolute, process_restored
 from quietcorpus.transforms.errors import InputError
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from quietcorpus.pipelines.spec.spec import Spec
 
 
-@process_restored()
 def release(
     spec: Place | Mapping[str, Any] | Spec,
     *,
@@ -69,40 +69,47 @@ def release(
     one_of("if_exists", if_exists, ("refuse", "ok"))
     flags(strict=strict, progress=progress)
     above_zero(deadline=deadline, worker_timeout=worker_timeout)
-    from quietcorpus.pipelines.engine.engine import Engine
-    from quietcorpus.pipelines.engine.interruption import deadline as kept
-    from quietcorpus.pipelines.release import existing, needs
-    from quietcorpus.pipelines.release.recorder import recorded
-    from quietcorpus.pipelines.release.release import release as make
-    from quietcorpus.pipelines.spec.loading import as_spec
+    from quietcorpus.pipelines.engine.local_workers import server_ahead
 
-    place = None if summary is None else absolute(summary)
-    with recorded(place) as run, kept(deadline) as lift:
-        described = as_spec(spec)
-        run.describe(described)
-        engine = Engine(tuple(beam_options), workers, worker_timeout, described.release)
-        needs.check(described)
-        card = existing.complete(described) if if_exists == "ok" else None
-        if card is not None:
-            run.existed(card, described.output)
+    options = tuple(beam_options)
+    with server_ahead(workers, options), process_restored():
+        with uncollected():
+            from quietcorpus.compiled import load_numba
+            from quietcorpus.pipelines.engine.engine import Engine
+            from quietcorpus.pipelines.engine.interruption import deadline as kept
+            from quietcorpus.pipelines.release import existing, needs
+            from quietcorpus.pipelines.release.recorder import recorded
+            from quietcorpus.pipelines.release.release import release as make
+            from quietcorpus.pipelines.spec.loading import as_spec
+
+            load_numba()
+        place = None if summary is None else absolute(summary)
+        with recorded(place) as run, kept(deadline) as lift:
+            described = as_spec(spec)
+            run.describe(described)
+            engine = Engine(options, workers, worker_timeout, described.release)
+            needs.check(described)
+            card = existing.complete(described) if if_exists == "ok" else None
+            if card is not None:
+                run.existed(card, described.output)
+                return card
+
+            def publishes() -> None:
+                lift()
+                (on_publishing or _nothing)()
+
+            begins = run.publishing(publishes)
+            card = make(
+                described,
+                engine,
+                begins,
+                on_step=run.step,
+                on_progress=run.progress,
+                progress=progress,
+                strict=strict,
+            )
+            run.published(card)
             return card
-
-        def publishes() -> None:
-            lift()
-            (on_publishing or _nothing)()
-
-        begins = run.publishing(publishes)
-        card = make(
-            described,
-            engine,
-            begins,
-            on_step=run.step,
-            on_progress=run.progress,
-            progress=progress,
-            strict=strict,
-        )
-        run.published(card)
-        return card
 
 
 @process_restored()

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from quietcorpus.pipelines.engine.fork_server import _Server
+from quietcorpus.pipelines.engine.fork_server import _Server, _Sources
 from quietcorpus.pipelines.engine.worker import _run
 
 
@@ -35,7 +35,8 @@ def offer(program: Path) -> None:
     command = os.pidfd_open(os.getpid())
     if os.fork() == 0:
         interrupted = signal.signal(signal.SIGINT, signal.SIG_IGN)
-        _Server(listener, command, _work, os.getppid(), interrupted).serve()
+        sources = _Sources(listener, command, None)
+        _Server(sources, _work, os.getppid(), interrupted).serve()
         os._exit(0)
     os.close(command)
     listener.close()

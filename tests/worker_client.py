@@ -32,7 +32,8 @@ def main() -> None:
                 sys.exit(int(answer or b"1"))
 
 
-if sys.argv[1:] == _WORKER and "FORKED_WORKERS" in os.environ:
-    main()
+if sys.argv[1:4] == _WORKER and "FORKED_WORKERS" in os.environ:
+    if not sys.argv[4:]:  # the server that others would start ahead of it is there already
+        main()
 else:
     os.execv(os.environ["REAL_PYTHON"], [os.environ["REAL_PYTHON"], *sys.argv[1:]])

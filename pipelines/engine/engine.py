@@ -7,10 +7,7 @@ engine, so the network would decide which one runs.
 from __future__ import annotations
 
 import argparse
-import os
 import re
-import shlex
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
@@ -27,8 +24,12 @@ from apache_beam.runners.portability.fn_api_runner import fn_runner
 from apache_beam.runners.runner import PipelineState, create_runner
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
-from quietcorpus.pipelines.engine import beam_patches, clusters, spark
-from quietcorpus.pipelines.engine.beam_patches import out_of_reach, progress_reported
+from quietcorpus.pipelines.engine import beam_patches, clusters, local_workers, spark
+from quietcorpus.pipelines.engine.beam_patches import (
+    graphs_remembered,
+    out_of_reach,
+    progress_reported,
+)
 from quietcorpus.pipelines.engine.heartbeat import Sight, attended
 from quietcorpus.pipelines.engine.interruption import interruptible
 from quietcorpus.pipelines.environment.credentials import refuse_in_options
@@ -174,11 +175,8 @@ class Engine:
         environment = None
         if self.workers > 1:
             options |= {"direct_num_workers": self.workers}
-            # A terminal sends Ctrl-C to workers too; the launcher alone acts on it, and ends them.
-            environment = SubprocessSDKEnvironment.from_command_string(
-                f"trap '' INT; {_threads(self.workers)} exec {shlex.quote(sys.executable)} "
-                "-P -m quietcorpus.pipelines.engine.worker"
-            )
+            command = local_workers.command(self.workers)
+            environment = SubprocessSDKEnvironment.from_command_string(command)
         local = PipelineOptions.from_dictionary({k: v for k, v in options.items() if v is not None})
         runner = fn_runner.FnApiRunner(
             default_environment=environment,
@@ -191,16 +189,11 @@ class Engine:
             progress_reported(observer),
             watched(observer.add),
             out_of_reach(),
+            graphs_remembered(),
         ):
             pipeline = beam.Pipeline(runner=runner, options=local)
             build(pipeline)
             pipeline.run().wait_until_finish()
-
-
-def _threads(workers: int) -> str:
-    """Return the setting of a worker's share of the cores for linear algebra, unless one is set."""
-    share = max(1, (os.cpu_count() or 1) // workers)
-    return f"OPENBLAS_NUM_THREADS=${{OPENBLAS_NUM_THREADS:-{share}}}"
 
 
 def translated(error: BaseException) -> InputError | StageError:

@@ -1,9 +1,9 @@
 """A server that forks the workers of one launcher or executor, so that they start at once.
 
 Beam starts new worker processes for every pipeline, and on a cluster for every stage. Each would
-import for seconds. The first one starts this server beside itself. It imports once, starts no
-thread of its own, and forks every worker from then on. It ends with the launcher or executor, or
-after a minute without a worker.
+import for seconds. The first one starts this server beside itself, unless its launcher has started
+it before (`local_workers`). It imports once, starts no thread of its own, and forks every worker
+from then on. It ends with the launcher or executor, or after a minute without a worker.
 
 A worker's own process stays: it is what Beam watches and ends. The fork ends with it, and it ends
 as the fork does. The server serves other children of its parent alone, of the same user, folders
@@ -32,10 +32,12 @@ import struct
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
+
+from quietcorpus.pipelines.environment.garbage import uncollected
 
 PRELOADED = (
     "apache_beam.runners.worker.sdk_worker_main",
@@ -130,7 +132,7 @@ def _address(parent: int, own: Mapping[str, str]) -> bytes:
 
     Everybody can read it, so that it tells nothing of what a variable holds.
     """
-    names = [sorted(os.environ), sorted(own)]
+    names = [sorted(os.environ.keys() - own.keys()), sorted(own)]
     alike = [os.getuid(), parent, _namespaces("self"), os.getcwd(), sys.executable, sys.path, names]
     return b"\0quietcorpus-" + hashlib.sha256(json.dumps(alike).encode()).hexdigest().encode()
 
@@ -145,8 +147,13 @@ def _shared(own: Mapping[str, str]) -> str:
     return hashlib.sha256(json.dumps(shared, sort_keys=True).encode()).hexdigest()
 
 
-def _offer(address: bytes, work: Work, parent: int, own: Mapping[str, str]) -> None:
-    """Start a server at an address, unless there is one."""
+def _offer(
+    address: bytes, work: Work, parent: int, own: Mapping[str, str], needed: int | None = None
+) -> None:
+    """Start a server at an address, beside this process, unless there is one.
+
+    With `needed`, of `_Sources`, this process becomes the server.
+    """
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         try:
             listener.bind(address)
@@ -154,14 +161,32 @@ def _offer(address: bytes, work: Work, parent: int, own: Mapping[str, str]) -> N
             return
         listener.listen()
         ended = os.pidfd_open(parent)
-        if os.getppid() == parent and os.fork() == 0:
-            _serve(listener, ended, work, parent, own)
+        if os.getppid() == parent and (needed is not None or os.fork() == 0):
+            _serve(_Sources(listener, ended, needed), work, parent, own)
         os.close(ended)
 
 
-def _serve(
-    listener: socket.socket, ended: int, work: Work, parent: int, own: Mapping[str, str]
-) -> None:
+def become(work: Work, own: Iterable[str], parent: int) -> None:
+    """Become the server of a launcher, this process's parent, unless it has one.
+
+    The launcher closes standard input once it needs no worker; the server ends then, as soon as it
+    has none. Returns if the launcher has a server, or has ended. The arguments are those of `run`,
+    but `own` has the variables' names alone.
+    """
+    nothing = dict.fromkeys(own, "")
+    with suppress(OSError):
+        _offer(_address(parent, nothing), work, parent, nothing, needed=os.dup(0))
+
+
+class _Sources(NamedTuple):
+    """The descriptors that a server watches besides those of its workers."""
+
+    listener: socket.socket
+    ended: int  # of the parent's process
+    needed: int | None  # closed at its other end by a launcher that needs no worker any more
+
+
+def _serve(sources: _Sources, work: Work, parent: int, own: Mapping[str, str]) -> None:
     """Import what workers need, and fork them until their parent has ended."""
     try:
         _call_oneself("qc-fork-server")
@@ -173,9 +198,10 @@ def _serve(
         nowhere = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):  # a pipe would stay open for as long as this process lives
             os.dup2(nowhere, stream)
-        _preload(ended)
-        gc.freeze()  # or every fork would copy what its collector walks through
-        _Server(listener, ended, work, parent, interrupted).serve()
+        with uncollected():
+            _preload(*sources[1:])
+            gc.freeze()  # or every fork would copy what its collector walks through
+        _Server(sources, work, parent, interrupted).serve()
     finally:
         os._exit(0)
 
@@ -186,11 +212,12 @@ def _call_oneself(name: str) -> None:
         stream.write(name)
 
 
-def _preload(ended: int) -> None:
+def _preload(*ends: int | None) -> None:
     """Import what workers need; this process ends where its parent ends meanwhile."""
+    watched = [one for one in ends if one is not None]
 
     def look(*_: object) -> None:
-        if select.select([ended], [], [], 0)[0]:
+        if select.select(watched, [], [], 0)[0]:
             os._exit(0)
 
     signal.signal(signal.SIGALRM, look)
@@ -209,8 +236,10 @@ def _load_kernels() -> None:
     """Have numba load what every compiled kernel needs, half a second's work."""
     import pyarrow as pa
 
+    from quietcorpus.compiled import load_numba
     from quietcorpus.indexes.tokenizer import tokenize
 
+    load_numba()
     tokenize(pa.array(["a word"]))
 
 
@@ -235,33 +264,37 @@ class _Fork:
 class _Server:
     """The forks of a server, each with the connection of the process that it stands for."""
 
-    def __init__(
-        self, listener: socket.socket, ended: int, work: Work, parent: int, interrupted: Any
-    ) -> None:
-        self._listener, self._ended, self._work = listener, ended, work
+    def __init__(self, sources: _Sources, work: Work, parent: int, interrupted: Any) -> None:
+        self._sources, self._work = sources, work
         self._parent = parent
         self._interrupted = interrupted  # a worker's handler of SIGINT
+        self._idle: float = _IDLE_SECONDS
         self._selector = selectors.DefaultSelector()
-        self._selector.register(listener, selectors.EVENT_READ)
-        self._selector.register(ended, selectors.EVENT_READ)
+        for source in sources:
+            if source is not None:
+                self._selector.register(source, selectors.EVENT_READ)
         self._forks: set[_Fork] = set()
 
     def serve(self) -> None:
-        """Fork workers until the parent has ended, or nobody has asked for a while."""
-        while events := self._selector.select(None if self._forks else _IDLE_SECONDS):
+        """Fork workers until the parent has ended or needs none, or has asked for none a while."""
+        listener, ended, needed = self._sources
+        while events := self._selector.select(None if self._forks else self._idle):
             for key, _ in events:
-                if key.fd == self._ended:
+                if key.fileobj == ended:
                     for fork in self._forks:
                         fork.kill()
                     return
-                if key.fileobj is self._listener:
+                if key.fileobj == needed:
+                    self._selector.unregister(needed)
+                    self._idle = 0
+                elif key.fileobj is listener:
                     with suppress(OSError, ValueError, LookupError, TypeError):
                         self._accept()
                 elif key.data in self._forks:
                     self._finish(key.data)
 
     def _accept(self) -> None:
-        connection, _ = self._listener.accept()
+        connection, _ = self._sources.listener.accept()
         connection.settimeout(_REQUEST_SECONDS)
         if not (_is_of_ours(connection) and _is_child(_peer(connection)[0], self._parent)):
             connection.close()
@@ -307,8 +340,10 @@ class _Server:
             _call_oneself("qc-worker")
             signal.signal(signal.SIGINT, self._interrupted)
             self._selector.close()
-            self._listener.close()
-            os.close(self._ended)
+            self._sources.listener.close()
+            for source in self._sources[1:]:
+                if source is not None:
+                    os.close(source)
             for fork in self._forks:
                 fork.close()
             for number, stream in enumerate(streams, start=1):

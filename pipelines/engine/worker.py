@@ -4,7 +4,8 @@ The local engine starts it with its endpoints in the environment. A cluster's ex
 Beam's container contract, `quietcorpus-worker --id=... --provision_endpoint=...`, as the command of
 a PROCESS environment: it asks that endpoint for the others, and needs no container.
 
-The harness runs in a fork of a process that has imported it, or else in this process.
+The harness runs in a fork of a process that has imported it, or else in this process. With `serve`
+and its launcher's process id as arguments, this process becomes that other one.
 """
 
 from __future__ import annotations
@@ -20,28 +21,42 @@ from collections.abc import Callable, Mapping
 from quietcorpus.pipelines.engine import fork_server
 
 _PATIENCE_SECONDS = 60
-_OWN = (
+OWN = (
     "CONTROL_API_SERVICE_DESCRIPTOR",
     "LOGGING_API_SERVICE_DESCRIPTOR",
     "PIPELINE_OPTIONS",
+    "QUIETCORPUS_MASTER_KEY",
     "WORKER_ID",
 )
-"""The variables by which the local engine tells workers apart."""
+"""The variables that the local engine gives each worker, and that their server lacks: those that
+tell workers apart, and the key, which may be drawn after the server has started."""
 
 
 def main() -> None:
     """Run the harness that the launcher's environment describes, while the launcher lives."""
-    _work(os.environ.update, {name: os.environ[name] for name in _OWN if name in os.environ})
+    if sys.argv[1:2] == ["serve"]:
+        fork_server.become(_harness(_describe), OWN, parent=int(sys.argv[2]))
+    else:
+        _work(_describe, {name: os.environ.get(name, "") for name in OWN})
 
 
-def _work(describe: Callable[[Mapping[str, str]], None], own: Mapping[str, str]) -> None:
-    """Run a harness, which `describe` puts into the environment, while the parent lives."""
+def _describe(own: Mapping[str, str]) -> None:
+    os.environ.update({name: value for name, value in own.items() if value})
+
+
+def _harness(describe: Callable[[Mapping[str, str]], None]) -> fork_server.Work:
+    """Return a harness, which `describe` puts into the environment."""
 
     def run(own: Mapping[str, str], parent: int) -> None:
         describe(own)
         _run(parent)
 
-    parent = os.getppid()  # read before it can die
+    return run
+
+
+def _work(describe: Callable[[Mapping[str, str]], None], own: Mapping[str, str]) -> None:
+    """Run a harness, which `describe` puts into the environment, while the parent lives."""
+    run, parent = _harness(describe), os.getppid()  # read before it can die
     code = fork_server.run(run, own, parent)
     if code is not None:
         sys.exit(code)

@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any
 
 from quietcorpus.transforms.outages import Requests, outage
@@ -24,13 +24,13 @@ _SECONDS_BETWEEN_LINES = 5.0
 _told: list[float] = []  # when a line was last written
 
 
-def be_patient() -> None:
+def be_patient(environment: MutableMapping[str, str] = os.environ) -> None:
     """Make boto outlast a short outage, unless the environment says otherwise.
 
     Google's and Azure's clients retry for longer by default.
     """
     for name, value in _VARIABLES.items():
-        os.environ.setdefault(name, value)
+        environment.setdefault(name, value)
 
 
 def _change() -> Callable[[], None]:

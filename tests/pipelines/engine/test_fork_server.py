@@ -41,6 +41,8 @@ def work(own, server):
     while own["deed"] == "stay" or own["deed"] == "sleep" and os.getppid() == server:
         time.sleep(0.05)
     os._exit(0 if own["deed"] == "sleep" else int(own["deed"]))
+if sys.argv[1] == "ahead":
+    sys.exit(fork_server.become(work, ("file", "deed", "ID"), os.getppid()))
 own = {"file": sys.argv[1], "deed": sys.argv[2], "ID": "1"}
 if own["deed"] == "other":  # with another environment than the first worker's
     while not os.path.exists(own["file"][:-1] + "0"):
@@ -59,7 +61,24 @@ for one in started:
 if pairs:
     sys.stdin.read()
 """
+# Stands for a launcher: it starts a server, at a first line workers, and at a second one needs none.
+LAUNCHER = """
+import subprocess, sys
+program, *pairs = sys.argv[1:]
+ahead = subprocess.Popen([sys.executable, "-c", program, "ahead"], stdin=subprocess.PIPE)
+print(ahead.pid, flush=True)
+sys.stdin.readline()
+started = [subprocess.Popen([sys.executable, "-c", program, *pair.split("=")]) for pair in pairs]
+sys.stdin.readline()
+ahead.stdin.close()
+print("code", ahead.wait(), flush=True)
+sys.stdin.read()
+"""
 
+AGAIN = """
+sys.stdin.readline()
+print("again", subprocess.run(ahead.args, stdin=subprocess.PIPE).returncode, flush=True)
+"""
 
 ENVIRONMENT = {"IDLE": "60", "LOADING": "0", "ID": "0", "JOB": "1"}
 
@@ -67,13 +86,20 @@ ENVIRONMENT = {"IDLE": "60", "LOADING": "0", "ID": "0", "JOB": "1"}
 class Workers:
     """An executor with workers, each of whom writes a file."""
 
-    def __init__(self, folder: Path, *deeds: str, idle: float = 60, loading: float = 0) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *deeds: str,
+        idle: float = 60,
+        loading: float = 0,
+        program: str = PARENT,
+    ) -> None:
         self.files = [folder / f"worker-{number}" for number in range(len(deeds))]
         pairs = [f"{file}={deed}" for file, deed in zip(self.files, deeds, strict=True)]
         self.output = folder / "output"
         with self.output.open("w") as output:
             self.parent = subprocess.Popen(
-                [sys.executable, "-c", PARENT, WORKER, *pairs],
+                [sys.executable, "-c", program, WORKER, *pairs],
                 env=os.environ | ENVIRONMENT | {"IDLE": str(idle), "LOADING": str(loading)},
                 stdin=subprocess.PIPE,
                 stdout=output,
@@ -83,6 +109,17 @@ class Workers:
         """Return what each worker wrote of itself, once all of them have begun."""
         wait_until(lambda: all(file.exists() for file in self.files), PATIENCE_SECONDS)
         return [json.loads(file.read_text()) for file in self.files]
+
+    def go_on(self) -> None:
+        """Give a launcher its next line."""
+        assert self.parent.stdin is not None
+        self.parent.stdin.write(b"\n")
+        self.parent.stdin.flush()
+
+    def ahead(self) -> int:
+        """Return the process id of a launcher's server."""
+        wait_until(lambda: len(self.said()) > 0, PATIENCE_SECONDS)
+        return int(self.said()[0])
 
     def said(self) -> list[str]:
         return self.output.read_text().splitlines()
@@ -207,6 +244,46 @@ def test_a_server_with_a_worker_stays(start: Callable[..., Workers]) -> None:
     (told,) = workers.told()
     with pytest.raises(AssertionError):
         wait_until(lambda: gone(told["server"]), 1)
+
+
+def test_a_server_ahead_of_its_workers(start: Callable[..., Workers]) -> None:
+    """Kills: workers that do not find it, and import; one that takes its workers along, or stays
+    for its idle minute, once its launcher needs none.
+    """
+    workers = start("sleep", program=LAUNCHER)
+    ahead = workers.ahead()
+    workers.go_on()
+    assert {one["server"] for one in workers.told()} == {ahead}
+    workers.go_on()
+    with pytest.raises(AssertionError):
+        wait_until(lambda: gone(workers.told()[0]["pid"]) or gone(ahead), 1)
+    workers.clients()[0].kill()
+    wait_until(lambda: "code 0" in workers.said() and gone(ahead), PATIENCE_SECONDS)
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_server_that_loads_for_nobody(start: Callable[..., Workers], *, killed: bool) -> None:
+    """Kills: a server that loads on where a spec was refused, or its launcher was killed."""
+    workers = start(loading=600, program=LAUNCHER)
+    ahead = workers.ahead()
+    wait_until(lambda: "fork-server" in psutil.Process(ahead).name(), PATIENCE_SECONDS)
+    if killed:
+        workers.parent.kill()
+    else:
+        workers.go_on()
+        workers.go_on()
+    wait_until(lambda: gone(ahead), PATIENCE_SECONDS)
+
+
+def test_one_server_for_a_launcher(start: Callable[..., Workers]) -> None:
+    """Kills: a second server of a launcher that has one."""
+    again = LAUNCHER.replace("sys.stdin.readline()\nstarted", f"{AGAIN}\nstarted")
+    workers = start("sleep", program=again)
+    ahead = workers.ahead()
+    wait_until(lambda: "fork-server" in psutil.Process(ahead).name(), PATIENCE_SECONDS)
+    workers.go_on()
+    assert workers.told()[0]["server"] == ahead
+    assert workers.said()[1] == "again 0"
 
 
 def test_nobody_elses_server(

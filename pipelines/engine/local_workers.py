@@ -1,0 +1,59 @@
+"""The worker processes of the local engine: their command, and their server, ahead of them.
+
+The server imports for seconds, as the launcher does. Started first, it does so on another core.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from quietcorpus.pipelines.engine.worker import OWN
+from quietcorpus.pipelines.environment.patience import be_patient
+
+
+def command(workers: int) -> str:
+    """Return the shell's command that starts one of so many workers."""
+    # A terminal sends Ctrl-C to workers too; the launcher alone acts on it, and ends them.
+    return (
+        f"trap '' INT; {_threads(workers)} exec {shlex.quote(sys.executable)} "
+        "-P -m quietcorpus.pipelines.engine.worker"
+    )
+
+
+def _threads(workers: int) -> str:
+    """Return the setting of a worker's share of the cores for linear algebra, unless one is set."""
+    share = max(1, (os.cpu_count() or 1) // workers)
+    return f"OPENBLAS_NUM_THREADS=${{OPENBLAS_NUM_THREADS:-{share}}}"
+
+
+@contextmanager
+def server_ahead(workers: int, beam_options: Sequence[str]) -> Iterator[None]:
+    """Have the workers' server import meanwhile, where the run will have workers of the local engine.
+
+    It is the server that they would start, if they find themselves in the environment of today. It
+    ends with the context, once it has no worker, or with this process. It does not have the key.
+    """
+    remote = any(option.startswith("--runner") for option in beam_options)
+    if workers < 2 or remote or sys.platform != "linux" or os.getpid() == 1:
+        yield
+        return
+    environment = {name: value for name, value in os.environ.items() if name not in OWN}
+    be_patient(environment)  # as the launcher will be
+    server = subprocess.Popen(
+        f"{command(workers)} serve {os.getpid()}",
+        shell=True,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    assert server.stdin is not None
+    threading.Thread(target=server.wait, daemon=True).start()  # or it would stay as a zombie
+    with server.stdin:
+        yield
