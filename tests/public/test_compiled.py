@@ -1,7 +1,9 @@
-"""Kernels compile where no cache can be written, as in a read-only container."""
+"""Kernels compile where no cache can be written, as in a read-only container, and load little."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numba
@@ -17,3 +19,23 @@ def test_a_kernel_without_a_place_for_its_cache() -> None:
     with pytest.raises(RuntimeError, match="no locator available"):
         numba.njit(cache=True)(names["double"])
     assert compiled(names["double"])(21) == 42
+
+
+# Runs a kernel of its own, then one that multiplies, and prints whether SciPy's part is loaded.
+KERNELS = """
+import sys
+import numba, numpy as np
+from quietcorpus.compiled import load_numba
+load_numba()
+print("scipy.linalg" in sys.modules, numba.njit(lambda a: a.sum())(np.ones(3)))
+print("scipy.linalg" in sys.modules, numba.njit(lambda a: np.dot(a, a))(np.ones(3)))
+print("scipy.linalg" in sys.modules)
+"""
+
+
+def test_a_first_kernel_loads_no_linear_algebra() -> None:
+    """Kills: a third of a second for what no kernel of a release uses; a product that cannot be
+    compiled any more.
+    """
+    said = subprocess.check_output([sys.executable, "-P", "-c", KERNELS], text=True)
+    assert said == "False 3.0\nFalse 3.0\nTrue\n"

@@ -1,0 +1,44 @@
+"""The collector rests while libraries are imported, and takes nothing apart at the end."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+
+import pytest
+
+from quietcorpus.pipelines.environment.garbage import uncollected
+
+# Prints a line if its end takes an object apart that holds itself.
+ENDS = """
+from quietcorpus.pipelines.environment import garbage
+class Loud:
+    def __del__(self):
+        print("taken apart", flush=True)
+one = Loud()
+one.itself = one
+"""
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_collector_is_as_it_was(*, enabled: bool) -> None:
+    """Kills: a caller's process whose garbage is never collected again, or that wanted none to be."""
+    before = gc.isenabled()
+    (gc.enable if enabled else gc.disable)()
+    try:
+        with pytest.raises(ValueError, match="lost"), uncollected():
+            assert not gc.isenabled()
+            raise ValueError("lost")
+        assert gc.isenabled() == enabled
+    finally:
+        (gc.enable if before else gc.disable)()
+
+
+def test_the_end_of_a_command() -> None:
+    """Kills: a command that takes half a second to end."""
+    said = {
+        end: subprocess.check_output([sys.executable, "-P", "-c", ENDS + end], text=True)
+        for end in ("", "garbage.end_at_once()")
+    }
+    assert said == {"": "taken apart\n", "garbage.end_at_once()": ""}
