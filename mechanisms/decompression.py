@@ -35,10 +35,14 @@ class Decompression:
                 weights are all zero is uniform.
             size: the number of bins K.
         """
-        self._terms = np.argsort(bins, kind="stable").astype(np.int32)
-        self._starts = np.searchsorted(bins[self._terms], np.arange(size + 1)).astype(np.int64)
-        clipped = np.maximum(weights, 0).astype(np.float64)[self._terms]
-        self._thresholds, self._aliases = _alias_tables(clipped, self._starts)
+        terms = np.argsort(bins, kind="stable").astype(np.int32)
+        self._starts = np.searchsorted(bins[terms], np.arange(size + 1)).astype(np.int64)
+        clipped = np.maximum(weights, 0).astype(np.float64)[terms]
+        self._thresholds, aliases = _alias_tables(clipped, self._starts)
+        aliases += np.repeat(self._starts[:-1], np.diff(self._starts))
+        # Side by side, so that the kernel takes one of two without a branch: no guess of the
+        # processor's would be right more often than a coin.
+        self._choices = np.stack([terms, terms[aliases]], axis=1)
 
     def expand(self, bags: Bags, bits: Callable[[int], npt.NDArray[np.uint64]]) -> Bags:
         """Draw a term for every unit of every count.
@@ -62,9 +66,8 @@ class Decompression:
                     bags.entries,
                     bags.counts,
                     self._starts,
-                    self._terms,
                     self._thresholds,
-                    self._aliases,
+                    self._choices,
                     bits(int(totals[last] - totals[first])),
                     _BIT,
                 )
@@ -120,14 +123,14 @@ def _alias_tables(weights, starts):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _draw(offsets, bins, counts, starts, terms, thresholds, aliases, bits, bit_index):  # type: ignore[no-untyped-def]
+def _draw(offsets, bins, counts, starts, thresholds, choices, bits, bit_index):  # type: ignore[no-untyped-def]
     """Draw one term for every unit of every bin; a bitmap brings them out in ascending order."""
     documents = len(offsets) - 1
     lengths = np.empty(documents, dtype=np.int64)
     out_terms = np.empty(len(bits), dtype=np.int32)
     out_counts = np.empty(len(bits), dtype=np.int32)
-    tally = np.zeros(len(terms), dtype=np.int32)
-    bitmap = np.zeros((len(terms) + 63) // 64, dtype=np.uint64)
+    tally = np.zeros(len(choices), dtype=np.int32)
+    bitmap = np.zeros((len(choices) + 63) // 64, dtype=np.uint64)
     low_half = np.uint64(0xFFFFFFFF)
     found = 0
     drawn = 0
@@ -139,10 +142,8 @@ def _draw(offsets, bins, counts, starts, terms, thresholds, aliases, bits, bit_i
                 # The upper half of a word picks a slot, the lower half the slot's term or alias.
                 word = bits[drawn]
                 drawn += 1
-                slot = np.int64((word >> np.uint64(32)) * size >> np.uint64(32))
-                if word & low_half >= thresholds[start + slot]:
-                    slot = aliases[start + slot]
-                term = terms[start + slot]
+                slot = start + np.int64((word >> np.uint64(32)) * size >> np.uint64(32))
+                term = choices[slot, np.int64(word & low_half >= thresholds[slot])]
                 tally[term] += 1
                 bitmap[term >> 6] |= np.uint64(1) << np.uint64(term & 63)
         before = found

@@ -34,12 +34,13 @@ def maps(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, int]:
 def probabilities(table: Decompression, k: int) -> dict[int, Fraction]:
     """Return the exact law of the alias table's draws for bin k."""
     start, end = int(table._starts[k]), int(table._starts[k + 1])
-    drawn: dict[int, Fraction] = {int(table._terms[i]): Fraction(0) for i in range(start, end)}
+    terms = [int(term) for term, _ in table._choices[start:end]]
+    drawn = dict.fromkeys(terms, Fraction(0))
     for slot in range(start, end):
         keep = Fraction(min(int(table._thresholds[slot]), 2**32), 2**32)
-        drawn[int(table._terms[slot])] += keep / (end - start)
-        alias = start + int(table._aliases[slot])
-        drawn[int(table._terms[alias])] += (1 - keep) / (end - start)
+        term, alias = map(int, table._choices[slot])
+        drawn[term] += keep / (end - start)
+        drawn[alias] += (1 - keep) / (end - start)
     return drawn
 
 
