@@ -8,10 +8,11 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 import psutil
 import pyarrow.parquet as pq
@@ -135,22 +136,35 @@ class Lab:
             self.stack.callback(stop, self.cluster)
         return self.cluster.options
 
-    def start(self, name: str, *options: str, output: str | None = None) -> Run:
+    def start(
+        self,
+        name: str,
+        *options: str,
+        output: str | None = None,
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> Run:
         """Start a release from the server, and to it by default."""
         place = output or f"s3://{BUCKET}/out/{name}"
-        return self._start(name, f"s3://{BUCKET}", place, options)
+        return self._start(name, f"s3://{BUCKET}", place, options, environment)
 
     def start_locally(self, name: str, *options: str) -> Run:
         """Start a release from a folder to a folder."""
-        return self._start(name, str(self.folder), f"{self.folder}/out/{name}", options)
+        return self._start(name, str(self.folder), f"{self.folder}/out/{name}", options, {})
 
-    def _start(self, name: str, place: str, output: str, options: Sequence[str]) -> Run:
+    def _start(
+        self,
+        name: str,
+        place: str,
+        output: str,
+        options: Sequence[str],
+        environment: Mapping[str, str],
+    ) -> Run:
         spec = self.folder / f"{name}.yaml"
         spec.write_text(SPEC.format(place=place, output=output))
         process = subprocess.Popen(
             [COMMAND, "release", str(spec), "--quiet", *options],
             cwd=self.folder,
-            env=self.environment,
+            env={**self.environment, **environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -12,6 +12,7 @@ result is that of an undisturbed run with the same key.
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import re
 import signal
@@ -24,8 +25,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import psutil
 from fault_lab import Lab, Run
 from running_clusters import spark, stop
+from s3_proxy import Proxy
+from s3_server import BUCKET
 
 MULTI_PROCESS = "two processes"
 SPARK = "Spark"
@@ -133,6 +137,54 @@ def launcher_killed(run: Run) -> None:
     run.process.communicate()
 
 
+def launched_twice(run: Run) -> None:
+    """Give the same command again meanwhile; the second launcher is refused."""
+    second = run.lab.start(run.name, "--workers", "2")
+    code, line = second.finish()
+    assert code == 1, "the second launcher was not refused"
+    print(f"    the second launcher: {line}", file=sys.stderr)
+
+
+def memory_short(run: Run) -> None:
+    """Give a worker no more memory than it has just then."""
+    worker = run.workers()[0]
+    size = worker.memory_info().vms
+    worker.rlimit(psutil.RLIMIT_AS, (size, size))
+
+
+def bit_flipped(run: Run) -> None:
+    """Flip a bit of a staged file."""
+    staged = next(key for key in run.lab.s3.keys("out/.") if "/data/part-" in key)
+    content = bytearray(run.lab.s3.read(staged))
+    content[len(content) // 2] ^= 1
+    run.lab.s3.client().put_object(Bucket=BUCKET, Key=staged, Body=bytes(content))
+
+
+class _EveryTenth:
+    """Stands for a pattern that every tenth request matches."""
+
+    def __init__(self) -> None:
+        self._requests = itertools.count(1)
+
+    def search(self, _: str) -> bool:
+        return next(self._requests) % 10 == 0
+
+
+def store_throttles(lab: Lab) -> tuple[str, float]:
+    """Have the S3 server refuse every tenth request, with 503 SlowDown."""
+    with Proxy(lab.s3.endpoint) as proxy:
+        proxy.refused, proxy.status = _EveryTenth(), (503, "SlowDown")  # type: ignore[assignment]
+        threading.Thread(target=proxy.serve_forever, daemon=True).start()
+        try:
+            own = {"AWS_ENDPOINT_URL_S3": proxy.url}
+            run = lab.start("local-throttled", "--workers", "2", environment=own)
+            code, line = run.finish()
+            print(f"    {len(proxy.seen)} requests", file=sys.stderr)
+        finally:
+            proxy.shutdown()
+    return lab.outcome(run, code, line), time.monotonic() - run.begun
+
+
 @contextmanager
 def small_disk(lab: Lab, megabytes: int) -> Iterator[Path]:
     """Mount a disk of a few megabytes, and yield its place."""
@@ -210,9 +262,12 @@ def outcomes(lab: Lab, only: str) -> Iterator[str]:
             str(f.__doc__),
             lambda f=f: disturbed(lab, f"local-{f.__name__}", f, *local),
         )
-        for f in plain
+        for f in (*plain, launched_twice, memory_short, bit_flipped)
     ]
-    cases.append((MULTI_PROCESS, str(full_disk_locally.__doc__), lambda: full_disk_locally(lab)))
+    cases += [
+        (MULTI_PROCESS, str(f.__doc__), lambda f=f: f(lab))
+        for f in (store_throttles, full_disk_locally)
+    ]
     cases += [
         (
             SPARK,
