@@ -42,6 +42,7 @@ def work(own, server):
         time.sleep(0.05)
     os._exit(0 if own["deed"] == "sleep" else int(own["deed"]))
 if sys.argv[1] == "ahead":
+    del os.environ["ID"]
     sys.exit(fork_server.become(work, ("file", "deed", "ID"), os.getppid()))
 own = {"file": sys.argv[1], "deed": sys.argv[2], "ID": "1"}
 if own["deed"] == "other":  # with another environment than the first worker's
