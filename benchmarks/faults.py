@@ -142,6 +142,8 @@ def memory_short(run: Run) -> None:
     worker = run.workers()[0]
     size = worker.memory_info().vms
     worker.rlimit(psutil.RLIMIT_AS, (size, size))
+    gone, _ = psutil.wait_procs([worker], timeout=60)
+    print(f"    the worker {'ended' if gone else 'went on'}", file=sys.stderr)
 
 
 def bit_flipped(run: Run) -> None:

@@ -60,9 +60,9 @@ class _Forward(socketserver.BaseRequestHandler):
                     if found := REQUEST.match(data):
                         self.method, self.path = (part.decode() for part in found.groups())
                         self.server.seen.append((self.method, self.path))
-                    if self.server.refused.search(f"{self.method} {self.path}"):
-                        self.request.sendall(self._refusal())
-                        break
+                        if self.server.refused.search(f"{self.method} {self.path}"):
+                            self.request.sendall(self._refusal())
+                            break
                     upstream.sendall(data)
             except OSError:
                 pass
