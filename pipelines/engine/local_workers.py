@@ -34,10 +34,10 @@ def _threads(workers: int) -> str:
 
 @contextmanager
 def server_ahead(workers: int, beam_options: Sequence[str]) -> Iterator[None]:
-    """Have the workers' server import meanwhile, where the run will have workers of the local engine.
+    """Have the server of a run's workers import meanwhile, if the local engine will have any.
 
-    It is the server that they would start, if they find themselves in the environment of today. It
-    ends with the context, once it has no worker, or with this process. It does not have the key.
+    It is the one that they would start, unless a variable of the environment has changed by then.
+    It ends with the context, once it has no worker, or with this process. It does not have the key.
     """
     remote = any(option.startswith("--runner") for option in beam_options)
     if workers < 2 or remote or sys.platform != "linux" or os.getpid() == 1:
@@ -45,9 +45,8 @@ def server_ahead(workers: int, beam_options: Sequence[str]) -> Iterator[None]:
         return
     environment = {name: value for name, value in os.environ.items() if name not in OWN}
     be_patient(environment)  # as the launcher will be
-    server = subprocess.Popen(
-        f"{command(workers)} serve {os.getpid()}",
-        shell=True,
+    server = subprocess.Popen(  # noqa: S603
+        ["/bin/sh", "-c", f"{command(workers)} serve {os.getpid()}"],  # as Beam starts workers
         env=environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""The server of a release's workers starts with the command, is the only one, and leaves nothing."""
+"""The server of a release's workers starts with the command, is the only one, and ends with it."""
 
 from __future__ import annotations
 

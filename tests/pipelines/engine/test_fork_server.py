@@ -62,7 +62,7 @@ for one in started:
 if pairs:
     sys.stdin.read()
 """
-# Stands for a launcher: it starts a server, at a first line workers, and at a second one needs none.
+# Stands for a launcher: it starts a server, at a first line workers, and at a second needs none.
 LAUNCHER = """
 import subprocess, sys
 program, *pairs = sys.argv[1:]
