@@ -23,13 +23,19 @@ from quietcorpus.pipelines.engine import fork_server
 _PATIENCE_SECONDS = 60
 OWN = (
     "CONTROL_API_SERVICE_DESCRIPTOR",
+    "KMP_DUPLICATE_LIB_OK",
+    "KMP_INIT_AT_FORK",
     "LOGGING_API_SERVICE_DESCRIPTOR",
     "PIPELINE_OPTIONS",
     "QUIETCORPUS_MASTER_KEY",
+    "TORCHINDUCTOR_CACHE_DIR",
     "WORKER_ID",
 )
-"""The variables that the local engine gives each worker, and that their server lacks: those that
-tell workers apart, and the key, which may be drawn after the server has started."""
+"""The variables that the local engine gives each worker, and that their server lacks.
+
+They tell workers apart, or may be set when the server has started: the key, if it is drawn, and
+what threadpoolctl, scikit-learn and PyTorch set in the launcher when they are imported there.
+"""
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -82,3 +83,23 @@ def test_no_server_for_nobody(told: Path, workers: int, options: Sequence[str]) 
 def test_the_key_is_a_workers_own() -> None:
     """Kills: a key by an old name, which a server would keep, or which would not reach a worker."""
     assert keys.VARIABLE in worker.OWN
+
+
+# Prints which variables the launcher's libraries set as they are imported.
+LIBRARIES = """
+import os
+before = dict(os.environ)
+from quietcorpus.pipelines import registry
+for kind in registry.names():
+    registry.part(kind, "resolve")
+import sklearn, torch
+print(*{name for name, value in os.environ.items() if before.get(name) != value})
+"""
+
+
+@pytest.mark.slow
+def test_what_libraries_set_is_a_workers_own() -> None:
+    """Kills: workers that find another environment than their server had, and import anew."""
+    clean = {name: value for name, value in os.environ.items() if name not in worker.OWN}
+    said = subprocess.check_output([sys.executable, "-P", "-c", LIBRARIES], env=clean, text=True)
+    assert {"KMP_DUPLICATE_LIB_OK"} <= {*said.split()} <= {*worker.OWN}
