@@ -21,7 +21,7 @@ from quietcorpus.pipelines.cli.privatize import privatize
 from quietcorpus.pipelines.cli.provenance import provenance
 from quietcorpus.pipelines.cli.release import reconstruct, release, release_claim, vary, verify
 from quietcorpus.pipelines.environment.forks import forget_grpc
-from quietcorpus.pipelines.environment.garbage import end_at_once
+from quietcorpus.pipelines.environment.garbage import keep_all
 from quietcorpus.pipelines.environment.patience import be_patient
 from quietcorpus.pipelines.environment.processor import prefer_avx512
 from quietcorpus.pipelines.environment.version import full_version
@@ -64,7 +64,7 @@ def main() -> None:
       QUIETCORPUS_LEDGER_PUBLIC_KEY_FILE the public key, in PEM, that must have signed a ledger
     These are Ed25519, of `openssl genpkey -algorithm ed25519`.
     """
-    end_at_once()
+    keep_all()
     prefer_avx512()
     forget_grpc()
     be_patient()

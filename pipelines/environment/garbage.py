@@ -8,6 +8,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
+class _Process:
+    is_a_commands = False
+
+
+def keep_all() -> None:
+    """Have this process, a command's own, keep all that it has when it has imported and as it ends.
+
+    The collector never walks through what was imported, and the end does not take it apart: each
+    costs a quarter of a second and more. In a process of others, their garbage would stay as well.
+    """
+    _Process.is_a_commands = True
+    atexit.register(gc.freeze)
+
+
 @contextmanager
 def uncollected() -> Iterator[None]:
     """Keep the collector from walking, again and again, through what is being imported."""
@@ -16,10 +30,7 @@ def uncollected() -> Iterator[None]:
     try:
         yield
     finally:
+        if _Process.is_a_commands:
+            gc.freeze()
         if enabled:
             gc.enable()
-
-
-def end_at_once() -> None:
-    """Have this process end without taking apart all that it has loaded, half a second's work."""
-    atexit.register(gc.freeze)
