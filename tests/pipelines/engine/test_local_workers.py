@@ -15,6 +15,7 @@ import psutil
 import pytest
 from machine import wait_until
 
+import quietcorpus as qc
 from quietcorpus.pipelines.engine import local_workers, worker
 from quietcorpus.pipelines.environment import keys
 
@@ -68,6 +69,13 @@ def test_a_server_of_a_refused_run(told: Path) -> None:
         assert left()
         raise ValueError("refused")
     wait_until(lambda: not left(), PATIENCE_SECONDS)
+
+
+def test_a_release_has_a_server_ahead(told: Path) -> None:
+    """Kills: a release whose workers import once it has prepared."""
+    with pytest.raises(qc.InputError):
+        qc.release({"release": "refused"}, workers=2)
+    wait_until(told.exists, PATIENCE_SECONDS)
 
 
 @pytest.mark.parametrize(
