@@ -47,7 +47,9 @@ def load_numba() -> None:
     from numba.core.registry import cpu_target
     from numba.np import linalg
 
-    usual = linalg.ensure_blas
+    usual = getattr(linalg, "ensure_blas", None)
+    if usual is None:  # another version of numba, which does not ask
+        return
     linalg.ensure_blas = lambda: None
     try:
         from numba.np import arraymath
