@@ -169,6 +169,9 @@ def classified(
 ) -> Iterator[Observation]:
     """Yield a classifier's scores, with intervals over documents.
 
+    After those of the original come those of the floor: of whoever always guesses the most frequent
+    label.
+
     Args:
         subject: the subject of the observations.
         truth: (n,), the documents' labels, from 0 on.
@@ -191,6 +194,9 @@ def classified(
     if than is not None:
         value, low, high = of_paired_difference(truth == than, right, CONFIDENCE)
         yield Observation(f"{name}accuracy-lost", subject, value, group, low, high, size)
+    if subject == "original":
+        guesses = np.full_like(truth, np.bincount(truth).argmax())
+        yield from classified("floor", truth, guesses, by_words=by_words, group=group)
 
 
 @dataclass(frozen=True)

@@ -241,6 +241,9 @@ def _lines(card: Card) -> Iterator[str]:
     stages = [f"{stage.stage} {costs(stage.parameters)}" for stage in card.budget.stages]
     if card.counts:
         yield f"documents {card.counts.documents:,} ({card.counts.rejected:,} records rejected)"
+    words = getattr(card.mechanism, "vocabulary_size", None)
+    if any(stage.stage == "vocabulary" for stage in card.budget.stages):
+        yield f"words     {words:,} are frequent enough to be told"
     yield f"guarantee {card.guarantee.statement}"
     yield f"cost      {total_cost(card.budget.total)} ({' + '.join(stages)})"
     for other in card.budget.inherited:

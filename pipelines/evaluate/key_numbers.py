@@ -32,19 +32,23 @@ class KeyNumber(NamedTuple):
 
 
 _RIGHT = "documents get the right label from a classifier that learnt from the release"
-_USES: tuple[tuple[str, str, str, str], ...] = (
-    ("words-accuracy", _RIGHT, "original", "learnt from the original"),
-    ("accuracy", _RIGHT, "original", "learnt from the original"),
-    ("histogram-error", "is what the counts are wrong by", "", ""),
-    ("map-word", "is how far nearest words agree with the original's", "original",
-     "between two trainings on the original"),
+_LEARNT = (
+    ("original", "learnt from the original"),
+    ("floor", "by always guessing the most frequent label"),
+)
+_USES: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
+    ("words-accuracy", _RIGHT, _LEARNT),
+    ("accuracy", _RIGHT, _LEARNT),
+    ("histogram-error", "is what the counts are wrong by", ()),
+    ("map-word", "is how far nearest words agree with the original's",
+     (("original", "between two trainings on the original"),)),
     ("similarity", "is how alike texts and their releases are (cosine of mean vectors)",
-     "noise", "to texts of shuffled words"),
-    ("topic-jaccard", "is how far words of topics are found again (Jaccard)", "ceiling",
-     "from the original itself"),
+     (("noise", "to texts of shuffled words"),)),
+    ("topic-jaccard", "is how far words of topics are found again (Jaccard)",
+     (("ceiling", "from the original itself"),)),
 )  # fmt: skip
 """The measures of use that have a number, the plainest first: what it is, and what beside it."""
-_UNUSED = KeyNumber("Not measured", "is what the release is good for", "a label would show it")
+_UNUSED = KeyNumber("Not measured", "is what the release is good for", "labels would show it")
 
 
 def key_numbers(found: Findings, promise: tuple[str, str]) -> list[KeyNumber]:
@@ -91,14 +95,12 @@ def _attacks(found: Findings) -> Iterator[KeyNumber]:
 
 
 def _uses(found: Findings) -> Iterator[KeyNumber]:
-    for name, what, subject, beside in _USES:
+    for name, what, references in _USES:
         own = found.figure(name)
         if own is None:
             continue
-        shown = []
-        other = found.mean(name, subject)
-        if other is not None:
-            shown.append(f"{100 * other:.1f} {beside}")
+        others = ((found.mean(name, subject), beside) for subject, beside in references)
+        shown = [f"{100 * other:.1f} {beside}" for other, beside in others if other is not None]
         if own["draws"] > 1:
             shown.append(f"{100 * own['mean']:.1f} on average over {own['draws']} draws like it")
         value = f"{100 * own['first']['value']:.0f} of 100"

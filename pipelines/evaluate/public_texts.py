@@ -153,7 +153,8 @@ class PublicTextsStudy(Study):
         if strata is None or strata.column != label:
             has = f"those of {strata.column!r} alone" if strata else "none"
             raise InputError(
-                f"label: released texts have no labels by {label!r} (they have {has}); leave it out"
+                f"label: released texts have no labels by {label!r} (they have {has}); leave it "
+                "out, or make a release by `strata`"
             )
         sizes = np.bincount(self._strata[self._strata >= 0], minlength=len(strata.labels))
         large = np.flatnonzero(sizes >= LEAST_OF_CLASS)

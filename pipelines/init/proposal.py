@@ -145,7 +145,7 @@ def answers(
         users if of_users else None,
         given.get("label"),
         tuple(columns.label_columns(found, text)),
-        _release_id(corpus),
+        _release_id(corpus, wanted, protected),
         next(one.language for one in found if one.name == text),
     )
 
@@ -174,11 +174,13 @@ def propose(answers: Answers) -> Proposal:
     return Proposal(kind, content, before)
 
 
-def _release_id(corpus: str) -> str:
+def _release_id(corpus: str, wanted: Wanted, protected: Protected) -> str:
+    """Name a release by its corpus, by what sets it apart from others of the corpus, and a day."""
     stem = re.sub(r"[*?].*|\..*", "", posixpath.basename(corpus))
     stem = stem or posixpath.basename(posixpath.dirname(corpus))
     name = re.sub(r"[^A-Za-z0-9]+", "-", stem).strip("-").lower() or "corpus"
-    return f"{name}-{datetime.datetime.now(datetime.UTC):%Y-%m-%d}"
+    apart = [wanted, protected] if len(PROTECTS[wanted]) > 1 else [wanted]
+    return "-".join([name, *apart, f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}"])
 
 
 def _head(answers: Answers) -> list[str]:
@@ -302,7 +304,7 @@ def _sentences(answers: Answers) -> _Block:
             ),
             "epsilon: 10",
             line("candidates", "candidates", "public documents like the corpus's"),
-            *_of_english(answers, "`--language` and `--encoder FOLDER`"),
+            *_of_english(answers),
         ],
         (
             "quietcorpus index build-candidates public.parquet --output candidates "
@@ -314,31 +316,34 @@ def _sentences(answers: Answers) -> _Block:
 def _texts(answers: Answers) -> _Block:
     many = "users" if answers.user else "documents"
     whom = "all that one user wrote" if answers.user else "one document"
-    options = f" --encoder lsa{_of_tokenizer(answers)}" if answers.language else ""
     return (
         "public-texts",
         [
             line("kind", "public-texts", "public texts that the corpus is like, with weights"),
             line("pool", "pool", "public texts like the corpus's"),
-            *_of_english(answers, "`--encoder lsa`, which is made of its own texts"),
+            *note(
+                "`--encoder lsa` is made of its texts, a thousand or more, in any language. "
+                "Without it, a model of English is taken."
+            ),
             *_of_users(answers),
             *_odds("1", whom),
             line("delta", _delta(answers.users), f"well below 1 / {many}: the chance to fail"),
-            line("nearest", "5", "the texts that a document votes for"),
+            line("nearest", "5", "texts that a document votes for; a classifier learns from more"),
             *_strata(answers),
         ],
         (
-            "quietcorpus index build-pool public.parquet --output pool --provenance public"
-            f"{options}",
+            "quietcorpus index build-pool public.parquet --output pool --provenance public "
+            f"--encoder lsa{_of_tokenizer(answers)}",
         ),
     )
 
 
-def _of_english(answers: Answers, otherwise: str) -> list[str]:
+def _of_english(answers: Answers) -> list[str]:
     """Return that the encoder is of English, if nothing is known of the corpus's language."""
     if answers.language:
         return []
-    return note(f"Its encoder is of English. For another language, build it with {otherwise}.")
+    options = "`--language` and `--encoder FOLDER`"
+    return note(f"Its encoder is of English. For another language, build it with {options}.")
 
 
 def _strata(answers: Answers) -> list[str]:

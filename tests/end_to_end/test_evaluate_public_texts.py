@@ -194,7 +194,8 @@ def test_what_cannot_be_evaluated(workspace: Workspace, own_pool: str) -> None:
         return done.stderr.splitlines()[-1].removeprefix("quietcorpus: error: ")
 
     assert refused("--label", "label") == (
-        "--label: released texts have no labels by 'label' (they have none); leave it out"
+        "--label: released texts have no labels by 'label' (they have none); leave it out, "
+        "or make a release by `strata`"
     )
     assert refused(spec=None) == (
         "--spec: missing; evaluating public-texts needs the artefacts that the spec names"

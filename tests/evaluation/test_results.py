@@ -205,7 +205,20 @@ def test_a_classifier_has_intervals_over_documents_and_is_compared_pair_by_pair(
     assert (lost.value, lost.low, lost.high) == expected
     assert 0.05 < expected[1] < expected[0] == pytest.approx(0.15)
     by_words = results.classified("original", truth, clean, by_words=True)
-    assert [one.measure for one in by_words] == ["words-accuracy", "words-f1"]
+    measures = ["words-accuracy", "words-f1"]
+    told = [(one.subject, one.measure) for one in by_words]
+    assert told == [(who, measure) for who in ("original", "floor") for measure in measures]
+
+
+def test_the_floor_always_guesses_the_most_frequent_label() -> None:
+    # Kills: the first label in its place, another number of documents.
+    truth = np.array([0] * 3 + [2] * 5 + [1] * 2)
+    _, _, _, _, *floor = results.classified("original", truth, truth)
+    found = {one.measure: one.value for one in floor}
+    assert {one.subject for one in floor} == {"floor"}
+    assert found["accuracy"] == 0.5
+    assert found["recall"] == pytest.approx(1 / 3)
+    assert found["f1"] == pytest.approx(2 * 0.5 / 1.5 / 3)
 
 
 def test_shares_and_areas_have_the_intervals_of_their_documents() -> None:
