@@ -143,6 +143,7 @@ def test_empty_parquet(workspace: Workspace) -> None:
     assert "input/*.parquet holds no documents" in message
 
 
+@pytest.mark.slow
 def test_document_of_50_mb_is_released_like_any_other(workspace: Workspace) -> None:
     # Kills: a limit on a document's size, a batch that cannot hold it, a counter that overflows.
     workspace.json_lines(["quiet", "hello " * 8_334_000, "world"])

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tests.conftest import Workspace
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("language", "rule", "text"),
     [
@@ -65,6 +66,7 @@ def test_what_is_refused(tmp_path: Path, arguments: dict[str, object], message: 
     assert not (tmp_path / "made").exists()
 
 
+@pytest.mark.slow
 def test_a_release_counts_its_words(workspace: Workspace) -> None:
     # Kills: a list that a spec cannot name; without the package, a traceback.
     arguments = ("index", "build-vocabulary", "--language", "de", "--output", "german")
@@ -79,6 +81,7 @@ def test_a_release_counts_its_words(workspace: Workspace) -> None:
     assert weights["und"] > 40 > weights["aber"]
 
 
+@pytest.mark.slow
 def test_the_command_refuses_in_one_line(workspace: Workspace) -> None:
     # Kills: a folder that is overwritten; without the package, a traceback.
     arguments = ("index", "build-vocabulary", "--language", "de", "--output", "german")

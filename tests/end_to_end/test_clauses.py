@@ -49,6 +49,7 @@ def test_words_that_are_parted_are_released(workspace: Workspace) -> None:
     assert "酒店" in table["term"].to_pylist()
 
 
+@pytest.mark.slow
 def test_a_dictionary_finds_the_words(workspace: Workspace) -> None:
     # Kills: a refusal without its remedy, or one that stays when the remedy is taken.
     pytest.importorskip("icu4py")

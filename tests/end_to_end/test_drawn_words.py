@@ -45,6 +45,7 @@ def release(
     return workspace
 
 
+@pytest.mark.slow
 def test_words_come_back_as_often_as_the_law_says(
     release: Workspace, word_index: Path, lee_texts: list[str]
 ) -> None:

@@ -66,6 +66,7 @@ def of_card(workspace: Workspace, output: str = "released/out") -> tuple[list[st
     return found["guarantee"], [found["cost"][0].partition(" (")[0]]
 
 
+@pytest.mark.slow
 def test_it_is_what_the_release_then_is(workspace: Workspace) -> None:
     # Kills: a reservation, a claim, a probe, a sample that stays; another cost than the card's;
     # an account as it is before the release; a sample that reads the corpus.
@@ -92,6 +93,7 @@ def test_it_is_what_the_release_then_is(workspace: Workspace) -> None:
     assert (found["guarantee"], found["cost"]) == of_card(workspace, "released/one")
 
 
+@pytest.mark.slow
 def test_the_ledger_answers_as_it_will(workspace: Workspace) -> None:
     # Kills: an id that is not looked up, another run that may go on, a code of another end, a
     # refusal that hides what else was foreseen.
@@ -131,6 +133,7 @@ def test_the_ledger_answers_as_it_will(workspace: Workspace) -> None:
         assert mine == refusal(workspace.run("release", str(workspace.spec(other)), **given))
 
 
+@pytest.mark.slow
 def test_a_partition_whose_ids_are_of_another_key(workspace: Workspace) -> None:
     # Kills: a key that is taken to be that of the partitions so far, as a plan without a key does.
     opened(workspace)
@@ -182,6 +185,7 @@ def test_a_summary_is_not_written(workspace: Workspace) -> None:
     assert found["error"] == ["--summary: a dry run writes none; drop it"]
 
 
+@pytest.mark.slow
 def test_numbers_of_documents_that_no_card_states(
     workspace: Workspace, public_texts: Texts
 ) -> None:

@@ -90,6 +90,7 @@ def test_what_is_encoded_is_a_release_of_words(released: Workspace) -> None:
     assert not np.isclose(found[1:-1], encoded(texts[1:-1]), atol=1e-3).all(axis=1).any()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_corpus")
 def test_where_sentences_end_is_not_seen(workspace: Workspace, madlib: Changes) -> None:
     # Words of the same kind at the same places release the same bytes. Kills: a splitter, which

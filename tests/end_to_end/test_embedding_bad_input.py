@@ -96,6 +96,7 @@ def test_no_column_of_users(prepared: Workspace, name: str) -> None:
     assert NO_USERS[name].format(path=path) in message
 
 
+@pytest.mark.slow
 def test_no_column_of_groups(prepared: Workspace) -> None:
     # Kills: everybody in one group, or nobody in any, for a column that is misspelt.
     block = {"budgets": BUDGETS | {"column": "teams"}}
@@ -156,6 +157,7 @@ def test_one_user_or_nobody(prepared: Workspace, method: str, author: str | None
         assert prepared.run("verify", "released/out").returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", EITHER)
 def test_a_large_delta(prepared: Workspace, method: str) -> None:
     # Kills: a delta that protects nobody, and nobody is told.
@@ -209,6 +211,7 @@ def test_a_group_whose_budget_buys_nothing(prepared: Workspace) -> None:
     assert "silver" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_vocabulary_that_nobody_supports(prepared: Workspace) -> None:
     # Kills: a release of no words.
     block = {"vocabulary": {"private": {"epsilon": 0.5, "delta": 1e-5}}}
@@ -255,6 +258,7 @@ def test_more_words_were_selected_than_a_model_may_have(
     assert message.endswith(" dimensions are more than 1 numbers; give fewer")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("training", [{"learning_rate": 1000}, {"clip": 1e-6}])
 def test_numbers_at_the_edge_of_what_a_spec_may_say(
     prepared: Workspace, training: dict[str, float]

@@ -53,6 +53,7 @@ def released(workspace: Workspace, records: list[Record], method: str, **block: 
     return digests_of(place), workspace.card(place)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_corpus")
 def test_a_number_buys_the_largest_level_below_it(
     prepared: Workspace, lee_texts: list[str]
@@ -72,6 +73,7 @@ def test_a_number_buys_the_largest_level_below_it(
     assert released(prepared, changed, "cooccurrence", **block)[0] != given
 
 
+@pytest.mark.slow
 def test_users_leave_before_their_budget_is_passed(
     prepared: Workspace, lee_texts: list[str]
 ) -> None:

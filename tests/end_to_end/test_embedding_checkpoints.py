@@ -113,6 +113,7 @@ def test_of_another_budget_of_one_group(trained: Workspace) -> None:
     trained.release_here(changes(3))
 
 
+@pytest.mark.slow
 def test_of_another_vocabulary(trained: Workspace) -> None:
     # Kills: vectors of other words, of which there are as many.
     words = (trained.folder / "words.txt").read_text().split()

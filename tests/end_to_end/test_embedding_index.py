@@ -35,6 +35,7 @@ def released(
     return workspace
 
 
+@pytest.mark.slow
 def test_the_index_is_of_the_released_vectors(released: Workspace) -> None:
     # Kills: an index of other vectors or in another order, one that calls itself public.
     index = open_index(str(released.output / "index"))

@@ -69,6 +69,7 @@ def test_counts_need_neither_pytorch_nor_ray(prepared: Workspace) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_verify_without_the_accountant(prepared: Workspace) -> None:
     # Whoever reads a release needs not what makes one.
     # Kills: an import that only releases need.

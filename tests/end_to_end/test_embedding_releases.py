@@ -80,6 +80,7 @@ def by_group(parameters: dict[str, Any]) -> dict[str, Fraction]:
     return groups or {"": exact(parameters)}
 
 
+@pytest.mark.slow
 def test_the_files(release: Released, lee_texts: list[str]) -> None:
     # Kills: a form that is left out, the pipeline's own files among them, words in another order.
     workspace, method, block = release
@@ -248,6 +249,7 @@ GENEROUS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", GENEROUS)
 def test_words_that_stand_together_are_near_each_other(workspace: Workspace, method: str) -> None:
     # Kills: vectors of other words, noise of another scale, users who do not count.

@@ -81,6 +81,7 @@ def outsiders(texts: list[str]) -> list[Record]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", EITHER)
 def test_who_has_no_user_or_no_budget_has_no_part(
     released: Callable[..., dict[str, str]], lee_texts: list[str], method: str
@@ -98,6 +99,7 @@ def test_who_has_no_user_or_no_budget_has_no_part(
     assert released(changed, method, **GROUPS[method]) != first
 
 
+@pytest.mark.slow
 def test_they_have_no_say_in_the_vocabulary_either(
     released: Callable[..., dict[str, str]], prepared: Workspace, lee_texts: list[str]
 ) -> None:
@@ -162,6 +164,7 @@ def test_a_user_of_many_documents_has_one_part(
     assert STRANGER not in vectors_of(prepared.output)
 
 
+@pytest.mark.slow
 def test_numbers_and_dictionaries_name_users_too(
     released: Callable[..., dict[str, str]], prepared: Workspace, lee_texts: list[str]
 ) -> None:
@@ -179,6 +182,7 @@ def test_numbers_and_dictionaries_name_users_too(
         assert without_cost(digests_of(output)) == first
 
 
+@pytest.mark.slow
 def test_an_empty_field_of_a_csv_file_names_nobody(
     prepared: Workspace, lee_texts: list[str]
 ) -> None:

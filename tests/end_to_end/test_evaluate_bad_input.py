@@ -86,6 +86,7 @@ def test_a_corpus_of_other_documents(released: Workspace) -> None:
     assert said.startswith("--against: 60 of 60 sampled documents have no row in the release")
 
 
+@pytest.mark.slow
 def test_other_texts_under_the_same_ids(released: Workspace, lee_texts: list[str]) -> None:
     # Kills: a report by which nobody's document is found, since nobody's was looked for.
     turned = [*lee_texts[1:DOCUMENTS], lee_texts[0]]

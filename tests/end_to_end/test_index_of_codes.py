@@ -91,6 +91,7 @@ def test_brr_serves_and_is_evaluated(
     assert any("The index has codes alone" in note for note in content["notes"])
 
 
+@pytest.mark.slow
 def test_one_mechanism_does_not_see_the_others_file(
     workspace: Workspace, words: Words, word_index: Path, lee_texts: list[str]
 ) -> None:

@@ -46,6 +46,7 @@ def running(workspace: Workspace) -> Callable[..., subprocess.Popen[str]]:
     return start
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", WORKERS)
 def test_ctrl_c_in_the_middle(
     workspace: Workspace, running: Callable[..., subprocess.Popen[str]], workers: str

@@ -46,6 +46,7 @@ def strict(schema: Any) -> Any:
     return found
 
 
+@pytest.mark.slow
 def test_flinks_manifest_is_what_its_operator_takes() -> None:
     """Kills: a key that Flink's operator does not know; by the schema of its own release."""
     if not OPERATOR.exists():

@@ -28,6 +28,7 @@ def corpus(workspace: Workspace) -> Workspace:
     return workspace
 
 
+@pytest.mark.slow
 def test_card_and_ledger_agree(corpus: Workspace) -> None:
     # Kills: a commit of another card, a card that names another record, a release that is counted
     # twice or not at all, `verify` that looks at one side alone.
@@ -69,6 +70,7 @@ def test_card_and_ledger_agree(corpus: Workspace) -> None:
     assert "was reconstructed from a release that" in said or "README" in said
 
 
+@pytest.mark.slow
 def test_a_cap_is_not_passed(corpus: Workspace) -> None:
     # Kills: a release before its reservation, a refusal that spends, `>=` for `>`; the end of a
     # schedule that its scheduler takes for a mistake in the spec.
@@ -127,6 +129,7 @@ def started(workspace: Workspace, changes: Mapping[str, Any], folder: Path) -> A
     return process
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_keeps_its_reservation(corpus: Workspace) -> None:
     # Kills: a second reservation by the same run, a budget that a crash gives back, a resumption
     # by another spec.
@@ -151,6 +154,7 @@ def test_a_run_that_was_killed_keeps_its_reservation(corpus: Workspace) -> None:
     assert "release-reservation" not in moved
 
 
+@pytest.mark.slow
 def test_what_was_given_back_is_not_published(corpus: Workspace) -> None:
     # Kills: a run that publishes without its budget, because its reservation is looked at once.
     folder = opened(corpus)
@@ -221,6 +225,7 @@ def test_a_counted_release_that_is_not_at_its_place(corpus: Workspace) -> None:
     assert "not the one that was committed" in refusal(corpus.run("ledger", "verify", "ledger"))
 
 
+@pytest.mark.slow
 def test_a_reservation_without_a_release_is_no_fault(corpus: Workspace) -> None:
     # Kills: a run under way, or one that died, taken for a release that is lost.
     folder = opened(corpus)
@@ -252,6 +257,7 @@ def test_a_plan_spends_nothing(corpus: Workspace) -> None:
     assert "ledger: missing" in refusal(corpus.run("ledger", "plan", str(bare)))
 
 
+@pytest.mark.slow
 def test_an_account_under_a_filter(corpus: Workspace) -> None:
     # Kills: a release that is charged as in a basic account, a card that does not agree, a dry run
     # that says another cost, a schedule that counts what the account would not take.
@@ -335,6 +341,7 @@ def test_a_ledger_that_was_tampered_with_is_of_no_use(corpus: Workspace) -> None
     assert not (corpus.folder / "released/two").exists()
 
 
+@pytest.mark.slow
 def test_a_ledger_in_an_object_store(corpus: Workspace, s3: S3Server) -> None:
     # Kills: a backend by which nothing is exclusive; a reader's credentials taken for a writer's.
     corpus.environment |= s3.environment

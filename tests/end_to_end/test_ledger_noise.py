@@ -56,6 +56,7 @@ def test_a_refusal_that_tells_a_noisy_outcome_has_spent_its_budget(
     assert len(records(folder)) == 3
 
 
+@pytest.mark.slow
 def test_any_failure_of_a_run_that_noise_decides_has_spent_its_budget(workspace: Workspace) -> None:
     # The message that an id repeats tells that terms have passed the threshold. Kills: a type of
     # error that is told unspent, and another draw on a corpus that was mended since.
@@ -222,6 +223,7 @@ def test_a_corpus_that_changes_during_the_comparison_costs_nothing(workspace: Wo
     assert [one["record"] for one in records(folder)] == ["opening", "reservation"]
 
 
+@pytest.mark.slow
 def test_a_partition_that_was_compared_is_published(workspace: Workspace) -> None:
     # Kills: a commit whose ids are not those that were compared; a passed comparison that is no
     # release of the same bytes.

@@ -31,6 +31,7 @@ def test_documents_are_found_whatever_the_type_of_their_ids(workspace: Workspace
     assert said.startswith("ledger.partition: 4 documents of day-2 are in day-1 as well (release")
 
 
+@pytest.mark.slow
 def test_partitions_compose_in_parallel_unless_they_share_documents(
     workspace: Workspace,
 ) -> None:

@@ -88,6 +88,7 @@ def test_a_signed_ledger(corpus: Workspace, keys: tuple[KeyFiles, KeyFiles, KeyF
     )
 
 
+@pytest.mark.slow
 def test_a_ledger_that_was_not_signed(
     corpus: Workspace, keys: tuple[KeyFiles, KeyFiles, KeyFiles]
 ) -> None:

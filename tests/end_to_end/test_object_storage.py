@@ -214,6 +214,7 @@ def test_a_failed_run_leaves_nothing(remote: Workspace, s3: S3Server) -> None:
     assert s3.keys(".failed") == []
 
 
+@pytest.mark.slow
 def test_a_plan_and_an_audit_of_an_artefact_in_the_store(remote: Workspace) -> None:
     # Kills: a command that reads artefacts before the stores' file systems are set up, which a
     # process that another command has warmed up would not show.
@@ -235,6 +236,7 @@ def test_a_damaged_card_is_no_release(remote: Workspace) -> None:
     assert message == "s3://corpus/in: no release here: release.json is missing"
 
 
+@pytest.mark.slow
 def test_an_upload_is_whole_or_not_there(s3: S3Server, workspace: Workspace) -> None:
     # As on other stores (test_other_stores.py); and no part of it stays in the bucket, to be paid
     # for, once it has failed.

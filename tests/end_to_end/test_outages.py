@@ -129,6 +129,7 @@ def test_candidates_whose_store_fails(proxy: Proxy) -> None:
         CandidatesSource.resolve("given", "s3://corpus/made")
 
 
+@pytest.mark.slow
 def test_a_verification_whose_store_fails(here: Workspace, proxy: Proxy) -> None:
     # Kills: a release that an outage makes no release, or a damaged one.
     qc.release(here.spec(REMOTE | {"output": "s3://corpus/made"}))
@@ -140,6 +141,7 @@ def test_a_verification_whose_store_fails(here: Workspace, proxy: Proxy) -> None
     assert qc.verify("s3://corpus/made").counts.documents == 20
 
 
+@pytest.mark.slow
 def test_a_ledger_whose_store_fails(here: Workspace, proxy: Proxy) -> None:
     # Kills: an error of the store's client, which no caller knows; a ledger that an outage damages.
     cap = {"definition": "limited-precision", "precision": 2, "epsilon": 10, "delta": 1e-6}

@@ -131,6 +131,7 @@ def test_no_number_of_documents_is_told(released: Workspace) -> None:
     assert card["guarantee"]["parameters"]["epsilon_exact"] == "8"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoder", ["a model", "carried"])
 def test_adding_a_document_changes_sums_by_its_votes(
     workspace: Workspace,
@@ -218,6 +219,7 @@ def test_another_encoder_than_the_one_carried_is_refused(
     workspace.release_here(INPUT | public_texts(pool=str(carrying), encoder="lsa"))
 
 
+@pytest.mark.slow
 def test_repeated_bundles_do_not_matter(
     workspace: Workspace, public_texts: Texts, monkeypatch: pytest.MonkeyPatch
 ) -> None:

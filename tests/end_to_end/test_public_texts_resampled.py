@@ -99,6 +99,7 @@ def test_the_card_tells_of_it(released: Workspace) -> None:
     assert f"`{CORPUS}`: a corpus of 1,001 rows" in readme
 
 
+@pytest.mark.slow
 def test_it_changes_nothing_else(
     workspace: Workspace, public_texts: Texts, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -121,6 +121,7 @@ def test_a_dry_run_says_what_both_cost(rounds: Rounds, public_texts: Texts) -> N
     assert not (rounds.workspace.folder / "released/third").exists()
 
 
+@pytest.mark.slow
 def test_an_audit_of_the_second_release_can_fail(
     rounds: Rounds, public_texts: Texts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,6 +161,7 @@ def test_canaries_of_the_second_release(
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_the_command_splits_a_budget(workspace: Workspace) -> None:
     # Kills: an option that is not passed on, lines of other numbers than the function's, and a
     # refusal of more than one line.
@@ -239,6 +241,7 @@ def test_a_ledger_has_room_for_both_rounds_and_no_more(
     assert checked.stdout.count("committed, and its card agrees") == 2
 
 
+@pytest.mark.slow
 def test_a_basic_account_adds_both_up(
     rounds: Rounds, workspace: Workspace, public_texts: Texts
 ) -> None:

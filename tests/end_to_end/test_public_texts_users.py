@@ -161,6 +161,7 @@ def test_a_card_that_was_changed_is_refused(released: Workspace, tmp_path: Path,
     assert message in refused(copied)
 
 
+@pytest.mark.slow
 def test_adding_a_user_changes_sums_by_one_vector(
     workspace: Workspace, public_texts: Texts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,6 +197,7 @@ def test_adding_a_user_changes_sums_by_one_vector(
         assert 0.9 * norms[team] ** 2 < squares <= norms[team] ** 2
 
 
+@pytest.mark.slow
 def test_repeated_bundles_do_not_matter(
     workspace: Workspace, public_texts: Texts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -247,6 +249,7 @@ def test_a_release_tells_nothing_of_the_canary(
     )
 
 
+@pytest.mark.slow
 def test_the_ledger_charges_the_account_of_users(workspace: Workspace, public_texts: Texts) -> None:
     # Kills: a charge to documents, a cap that is passed, a unit that is another column's.
     corpus(workspace)
@@ -304,6 +307,7 @@ def test_a_large_delta_is_warned_of(workspace: Workspace, public_texts: Texts) -
     assert first.startswith("any one of about 1,000 users with certainty: delta, 0.002, is not ")
 
 
+@pytest.mark.slow
 def test_an_audit_runs_and_can_fail(
     workspace: Workspace, public_texts: Texts, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,6 +86,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*.parquet")}
 
 
+@pytest.mark.slow
 def test_documents_are_better_and_a_function_of_the_release(released: Workspace) -> None:
     # Kills: anything read but the release (there is nothing else), a cost, rows that are mixed up
     # (the kept column tells), lengths that are the noise's, a seed of another source.
@@ -197,6 +198,7 @@ def test_refusals(released: Workspace) -> None:
     assert not list(released.temporary.glob("quietcorpus-*reconstruct-*"))
 
 
+@pytest.mark.slow
 def test_a_release_without_signal_stays_so(workspace: Workspace) -> None:
     # The control: documents of one distribution have one factor, and no groups afterwards.
     generator = np.random.default_rng()
@@ -243,6 +245,7 @@ def test_lengths_are_those_of_what_was_not_clipped(workspace: Workspace) -> None
     assert 23 < np.mean([sum(row["counts"]) for row in rows]) < 57
 
 
+@pytest.mark.slow
 def test_it_can_be_evaluated(workspace: Workspace) -> None:
     # Where the corpus is. Kills: draws of the spec, which are no reconstructions, beside it.
     corpus = release(workspace)

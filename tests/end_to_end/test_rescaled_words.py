@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
+import pytest
 
 from quietcorpus.pipelines.card.verify import verify
 
@@ -18,6 +19,7 @@ SCHEMA = Path(__file__).parents[2] / "docs" / "reference" / "release.schema.json
 GOOD = ["4 2", "alpha 1 0.5", "beta -1 2", "gamma 0.25 -3", "delta 2 1"]
 
 
+@pytest.mark.slow
 def test_a_card_says_that_distances_are_rescaled(
     workspace: Workspace, words: Callable[..., dict[str, Any]]
 ) -> None:

@@ -114,6 +114,7 @@ def correlation(first: npt.NDArray[np.int64], second: npt.NDArray[np.int64]) -> 
 BOUND = 4.9 / np.sqrt(DOCUMENTS * TERMS)
 
 
+@pytest.mark.slow
 def test_noise_is_drawn_anew(workspace: Workspace) -> None:
     text = " ".join(["alpha beta delta gamma hello island quiet world"] * EACH)
     workspace.json_lines({"text": text, "number": number} for number in range(DOCUMENTS))

@@ -48,6 +48,7 @@ def outcomes(
     return {(one.utility, one.projections or one.directions, one.epsilon): one for one in found}
 
 
+@pytest.mark.slow
 def test_what_is_expected_is_the_mean_over_the_law(
     public: Path, candidates: Path, lee_texts: list[str]
 ) -> None:
@@ -76,6 +77,7 @@ def test_what_is_expected_is_the_mean_over_the_law(
         assert one.depth == pytest.approx(np.mean(depths), abs=1e-5)
 
 
+@pytest.mark.slow
 def test_noisy_means_come_as_close_as_their_law_lets_them(
     public: Path, candidates: Path, lee_texts: list[str]
 ) -> None:

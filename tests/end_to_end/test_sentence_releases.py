@@ -37,6 +37,7 @@ def release(law: str, sentence_release: Callable[[str], Workspace]) -> Workspace
     return sentence_release(law)
 
 
+@pytest.mark.slow
 def test_the_released_rows(release: Workspace, law: str, opened: Candidates) -> None:
     # Kills: a candidate's number beside another's embedding, a text or a length that is let out.
     drawn = law not in NOISY

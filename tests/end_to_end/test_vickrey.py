@@ -33,6 +33,7 @@ def release(
     return workspace
 
 
+@pytest.mark.slow
 def test_the_card_says_how_words_were_chosen(release: Workspace) -> None:
     # Kills: a t that the card does not state, another law of the losses than Madlib's.
     card, readme = release.card(), (release.output / "README.md").read_text()

@@ -125,6 +125,7 @@ def test_a_key_that_can_be_guessed(workspace: Workspace) -> None:
     assert "WARNING" not in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["sgd", "cooccurrence"])
 def test_users_who_contribute_nothing(
     workspace: Workspace, lee_texts: list[str], method: str
@@ -165,6 +166,7 @@ def test_a_sentence_at_an_epsilon_that_means_little(
 UNCHANGED = r"most words(.*): the typical word .* with a chance of (0\.\d+|1) \(.*N_w\), above 0\.5"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["madlib", "brr"])
 def test_words_that_come_back_unchanged(
     workspace: Workspace, words: Callable[..., dict[str, Any]], mechanism: str
@@ -189,6 +191,7 @@ def test_words_that_come_back_unchanged(
     assert "WARNING" not in done.stderr
 
 
+@pytest.mark.slow
 def test_words_of_short_documents(
     workspace: Workspace, words: Callable[..., dict[str, Any]]
 ) -> None:
@@ -206,6 +209,7 @@ def test_words_of_short_documents(
     assert len(weak) < 4
 
 
+@pytest.mark.slow
 def test_the_word_of_a_document_of_one(
     workspace: Workspace, words: Callable[..., dict[str, Any]]
 ) -> None:
@@ -257,6 +261,7 @@ def test_too_few_users(workspace: Workspace, lee_texts: list[str], method: str) 
     assert_refused(workspace, changes, said)
 
 
+@pytest.mark.slow
 def test_users_enough(workspace: Workspace, lee_texts: list[str]) -> None:
     # Kills: a rule that refuses all, or that looks at users without their noise.
     prepare(workspace, lee_texts)
@@ -269,6 +274,7 @@ def test_users_enough(workspace: Workspace, lee_texts: list[str]) -> None:
         assert "WARNING" not in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["sgd", "cooccurrence"])
 def test_who_accepts_few_users_draws_the_same(
     workspace: Workspace, lee_texts: list[str], method: str

@@ -77,6 +77,7 @@ def texts_of(workspace: Workspace) -> list[str]:
     return [row["text"] for row in rows]
 
 
+@pytest.mark.slow
 def test_the_released_text(release: Workspace, index: WordIndex, lee_texts: list[str]) -> None:
     card = release.card()
     draws = card["mechanism"]["out_of_vocabulary"] == "draw"
@@ -128,6 +129,7 @@ def simulated(
     )
 
 
+@pytest.mark.slow
 def test_words_are_replaced_by_the_law(
     release: Workspace, index: WordIndex, lee_texts: list[str]
 ) -> None:
@@ -162,6 +164,7 @@ def test_words_are_replaced_by_the_law(
         assert abs((after[known] < middle).mean() - middle / len(index.vectors)) > bound
 
 
+@pytest.mark.slow
 def test_the_card_says_what_epsilon_means(release: Workspace, index: WordIndex) -> None:
     card = release.card()
     jsonschema.validate(card, json.loads(SCHEMA.read_text()))
@@ -359,6 +362,7 @@ def test_an_epsilon_for_the_document(
     assert workspace.run("verify", "released/out").returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["madlib", "brr"])
 def test_an_epsilon_and_a_delta_for_whole_documents(
     mechanism: str,

@@ -107,6 +107,7 @@ def test_the_workers_do_not_matter_and_share_no_noise(
     assert not set(anew) & set(equals(several_files.output.with_name("1")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["madlib", "tem"])
 def test_retried_and_repeated_bundles_do_not_matter(
     several_files: Workspace,

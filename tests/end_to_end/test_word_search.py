@@ -114,6 +114,7 @@ def test_approximate_releases_do_not_depend_on_workers_or_failures(
     assert once == retried == one
 
 
+@pytest.mark.slow
 def test_another_faiss_finishes_no_approximate_release(
     workspace: Workspace, changes: Changes, monkeypatch: pytest.MonkeyPatch
 ) -> None:

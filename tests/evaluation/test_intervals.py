@@ -157,6 +157,7 @@ def test_delongs_interval_by_hand() -> None:
     assert of_auc_by_delong(np.array([2.0, 3]), np.array([0.0, 1]), 0.95) == (1.0, 1.0)
 
 
+@pytest.mark.slow
 def test_the_wider_of_both_intervals_of_an_auc_covers_unlike_spreads() -> None:
     # Members' scores are spread five times as widely as others': Newcombe's interval alone covers
     # too seldom (control). Of 2,000, at most 2,000 * .065 are missed, but with a chance of 1e-6.
@@ -260,6 +261,7 @@ def test_one_block_says_nothing() -> None:
     assert mean_over_blocks(np.ones(3), np.zeros(3, dtype=np.int64), 0.95) == (-math.inf, math.inf)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draws", [3, 5])
 def test_an_interval_over_draws_covers_as_often_as_it_says(draws: int) -> None:
     # The number covered of 20,000 is Binomial(20,000, .95), and outside the bounds with a chance
@@ -283,6 +285,7 @@ def test_an_interval_over_draws_is_students() -> None:
     assert over_draws([], 0.8) == (-math.inf, math.inf)
 
 
+@pytest.mark.slow
 def test_intervals_of_macro_scores_cover_the_true_ones() -> None:
     # 300 samples of 400 documents: an interval of 95 % that holds misses 33 or more with a chance
     # below 1e-4 (binomial), and 90 % of coverage is what a percentile bootstrap keeps to here.

@@ -105,6 +105,7 @@ def test_settled_texts_are_sought_as_equals_alone() -> None:
     assert pairs.near.tolist() == [1]
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.text(max_size=200), min_size=1, max_size=20))
 def test_any_texts_equal_themselves_and_nothing_fails(texts: list[str]) -> None:

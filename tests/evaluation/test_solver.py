@@ -144,6 +144,7 @@ def test_an_epsilon_a_fifth_too_large_is_rejected() -> None:
     assert judged(spread(), 0.3 * LARGEST, 0.05).met
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", [None, "by weight"])
 def test_a_demand_that_is_just_not_met_passes_no_more_often_than_the_level(
     weights: str | None,
@@ -162,6 +163,7 @@ def test_a_demand_that_is_just_not_met_passes_no_more_often_than_the_level(
     assert judged(Known(scales), 1.0, level, design=design).met
 
 
+@pytest.mark.slow
 def test_plug_in_estimates_would_certify_what_is_not_so() -> None:
     # Kills: certifying by the estimates. Every word has N_w just above 1/2 and S_w = 1 (w alone
     # holds .95): none may be certified, but for a probability of level / 5 for any at all. The

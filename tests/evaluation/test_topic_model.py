@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from scipy.optimize import nnls
 
 from quietcorpus.evaluation.topic_model import draw
@@ -25,6 +26,7 @@ def test_documents_are_as_asked_for() -> None:
     assert np.asarray(counts.sum(axis=0)).ravel()[weights == 0].sum() == 0
 
 
+@pytest.mark.slow
 def test_documents_are_mixtures_of_few_of_the_topics() -> None:
     # Long documents, so that chance is small: 5,000 terms have deviations of 0.007 at most. Kills:
     # topics of other documents, and shares that are all alike (their largest would be 0.2).

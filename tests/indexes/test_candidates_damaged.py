@@ -249,6 +249,7 @@ def test_files_that_are_no_manifest(folder: Path, content: bytes) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_manifest_is_good_or_refused(folder: Path) -> None:
     """Every value of a manifest in turn becomes each kind of junk.
 

@@ -130,6 +130,7 @@ def test_the_distances_are_those_of_faiss(width: int) -> None:
     np.testing.assert_array_equal(ours, nearest[:, 0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [3, 4])
 def test_mapped_and_strided_arrays(tmp_path: Path, width: int) -> None:
     # Workers map an index read-only.

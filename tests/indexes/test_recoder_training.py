@@ -70,6 +70,7 @@ def trained(separable: Corpus) -> tuple[Recoder, module.TrainingCourse]:
     return train(*separable, some_seed())
 
 
+@pytest.mark.slow
 def test_training_pays(separable: Corpus, trained: tuple[Recoder, module.TrainingCourse]) -> None:
     """Held-out documents, far above half as much again as chance.
 
@@ -183,6 +184,7 @@ def layers_of(recoder: Recoder) -> list[bytes]:
     return [part.tobytes() for part in (*recoder.weights, *recoder.biases)]
 
 
+@pytest.mark.slow
 def test_the_seed_decides() -> None:
     """Kills: a generator with fresh entropy, a fixed one, arguments that are changed."""
     small, seed = corpus(80), some_seed()

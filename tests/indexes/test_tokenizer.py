@@ -102,6 +102,7 @@ def test_every_token_can_be_a_term(text: str) -> None:
         assert Vocabulary(words).terms.to_pylist() == words
 
 
+@pytest.mark.slow
 def test_normalising_twice_changes_nothing() -> None:
     # Every code point alone, and every letter below U+0250 under every combining diacritic.
     points = [chr(i) for i in range(0x110000) if not 0xD800 <= i < 0xE000]
@@ -152,6 +153,7 @@ PERSONAL = [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=1000)
 @given(secret=st.one_of(PERSONAL))
 def test_addresses_numbers_and_emoji_leave_nothing(secret: str) -> None:

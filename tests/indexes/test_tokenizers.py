@@ -102,6 +102,7 @@ def tokens_of(tokenizer: Tokenizer, *given: str) -> list[list[str]]:
     return words_in(tokenizer.tokenize(pa.array(given, pa.string())))
 
 
+@pytest.mark.slow
 @settings(max_examples=600, deadline=None)
 @given(text=texts, language=languages)
 @example("\u0301l'eau", "fr")
@@ -126,6 +127,7 @@ def test_tokens_are_words_of_the_normal_form(text: str, language: str | None) ->
         assert len(Vocabulary(sorted(set(found)), rule)) == len(set(found))
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(batch=st.lists(texts, min_size=1, max_size=4), language=languages)
 def test_a_text_is_tokenised_alone(batch: list[str], language: str | None) -> None:
@@ -199,6 +201,7 @@ def test_runs_are_divided_alone() -> None:
     assert together == [word for found in tokens_of(icu(), *runs) for word in found]
 
 
+@pytest.mark.slow
 def test_words_do_not_depend_on_the_machines_locale() -> None:
     # Kills: breaks by the locale of the process.
     code = (

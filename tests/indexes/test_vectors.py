@@ -162,6 +162,7 @@ def test_streams_that_drip(name: str, tmp_path: Path) -> None:
     assert_same(read(name, lambda base_name: Dripping(files[base_name])), WORDS, VALUES)  # type: ignore
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "rows", "blocks"), [("x.vec", 4_000, 0), ("x.bin", 24_000, 2)])
 def test_memory_is_one_array_and_the_words(
     name: str, rows: int, blocks: int, tmp_path: Path

@@ -128,6 +128,7 @@ def test_tables_that_are_refused(fault: str) -> None:
         WordTable(np.frombuffer(FAULTS[fault], dtype=np.uint8), ORDER)
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(data=st.data())
 def test_a_damaged_table_is_whole_or_refused(data: st.DataObject) -> None:

@@ -55,6 +55,7 @@ def test_published_figures(
     assert least <= found <= most
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("steps", "published"), [(2250, "1.34765625"), (2000, "1.2915")])
 def test_published_noise_multipliers(steps: int, published: str) -> None:
     # Opacus's tests of its calibration by the PRV accountant: epsilon 8, delta 1e-5.
@@ -126,6 +127,7 @@ def test_without_sampling_it_is_the_gaussian_curve(
         assert gaussian_delta(noise, steps, found * (1 - Fraction(1, 10**4))) > mpf(delta)
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(rate=rates, noise=noises, delta=deltas)
 def test_one_sampled_step_by_its_definition(
@@ -239,6 +241,7 @@ def test_low_rates_lose_no_digits() -> None:
     assert accounting._renyi(1e-8, 10.0, 10**12, 1e-300) - once > 1e-4
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(rate=rates, noise=noises, steps=st.integers(2, 3000), delta=deltas)
 def test_never_above_the_librarys_looser_accountant(
@@ -333,6 +336,7 @@ def test_floats_err_against_the_publisher(rate: Fraction, monkeypatch: pytest.Mo
         assert 1 < bound <= Fraction("1.00001")
 
 
+@pytest.mark.slow
 @settings(max_examples=3)
 @given(
     rate=rates,

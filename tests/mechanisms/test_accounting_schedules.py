@@ -96,6 +96,7 @@ def test_a_schedule_depends_on_budgets_alone() -> None:
     assert alone.groups == solved().groups[:1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("done", [0, 1, 400, STEPS + 1])
 def test_no_group_passes_its_epsilon_at_any_step(done: int) -> None:
     schedule = solved()
@@ -107,6 +108,7 @@ def test_no_group_passes_its_epsilon_at_any_step(done: int) -> None:
         assert float(spent) <= by_divergences * (1 + 1e-5) + 1e-9
 
 
+@pytest.mark.slow
 def test_a_group_leaves_before_the_step_that_would_pass_its_budget() -> None:
     # Kills: off by one, a spend that goes on after a group has left.
     noise, rate = Fraction(2), Fraction(1, 20)
@@ -122,6 +124,7 @@ def test_a_group_leaves_before_the_step_that_would_pass_its_budget() -> None:
     assert not overdrawn(schedule)
 
 
+@pytest.mark.slow
 @settings(max_examples=3)
 @given(
     epsilons=st.lists(

@@ -29,6 +29,7 @@ def step_down(value: Fraction) -> Fraction:
     return value - (unit / 10 if digits.startswith("1.000") else unit)
 
 
+@pytest.mark.slow
 @settings(max_examples=3)
 @given(
     epsilon=st.fractions(Fraction(1, 2), 8, max_denominator=100),
@@ -69,6 +70,7 @@ def test_a_rate_keeps_to_its_epsilon_and_a_higher_one_does_not(
         assert higher > most or epsilon_of(higher, noise, steps, delta) > epsilon
 
 
+@pytest.mark.slow
 @given(
     epsilon=st.fractions(Fraction(1, 100), 20, max_denominator=1000),
     delta=deltas,

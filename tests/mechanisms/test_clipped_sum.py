@@ -48,6 +48,7 @@ def stream_and_addresses(count: int) -> tuple[Keystream, np.ndarray]:
     return stream, stream.addresses("s", range(count), [b"t"] * count)
 
 
+@pytest.mark.slow
 @settings(max_examples=1000)
 @given(user=users(), most=st.one_of(st.just(STEPS), st.integers(0, STEPS)))
 def test_the_norm_holds_exactly(user: tuple[np.ndarray, np.ndarray], most: int) -> None:
@@ -161,6 +162,7 @@ def test_a_norm_beyond_the_clipping_norm_is_refused(most: int) -> None:
         clipped(np.ones(3), np.zeros(3, dtype=np.uint16), most)
 
 
+@pytest.mark.slow
 @given(values=st.lists(st.integers(-(2**40), 2**40), min_size=1, max_size=5))
 @settings(max_examples=10)
 def test_values_within_the_norm_are_kept_on_average(values: list[int]) -> None:
@@ -262,6 +264,7 @@ def test_another_dither_is_refused(dither: np.ndarray) -> None:
         clipped(np.zeros(4), dither)
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(group=st.lists(users(size=7), min_size=1, max_size=6), data=st.data())
 def test_one_user_changes_a_sum_by_the_norm_at_most(

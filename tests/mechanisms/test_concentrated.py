@@ -56,6 +56,7 @@ def test_gaussian_is_the_exact_curve_and_never_less(rho: Fraction, delta: Fracti
     assert found <= max(expected * (1 + 1e-9), floor) + 1e-9
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(rho=RHOS, delta=DELTAS)
 def test_a_gaussian_costs_no_more_than_zcdp_says(rho: Fraction, delta: Fraction) -> None:

@@ -135,6 +135,7 @@ def test_a_sentence_changes_a_depth_by_its_sensitivity(
 unit_vectors = hn.arrays(np.float32, 4, elements=st.floats(-1, 1, width=32))
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(
     candidates=st.lists(unit_vectors, min_size=1, max_size=6),

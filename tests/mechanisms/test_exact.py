@@ -266,6 +266,7 @@ def test_all_zero_words_reach_the_tail_of_both_signs() -> None:
     assert got == [31, -31, 32, -32]
 
 
+@pytest.mark.slow
 def test_a_draw_beyond_the_type_is_refused() -> None:
     # 3,000 zero bits at a rate of 1/16 lie beyond int16, whose table holds values up to 710.
     law = TwoSidedGeometric(Fraction(1, 16))

@@ -58,6 +58,7 @@ some_utilities = st.lists(st.integers(-40, 300), min_size=1, max_size=12)
 epsilons = st.fractions(Fraction(1, 1000), 50, max_denominator=1000)
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(
     utilities=some_utilities,

@@ -153,6 +153,7 @@ def test_counts_beyond_32_bits() -> None:
     assert np.linalg.norm(found @ found.T) <= np.linalg.norm(expected) * (1 + 1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [200, 1100])
 def test_the_same_bytes_every_time(size: int) -> None:
     # A retry must release what the first attempt did. Kills: a start that is drawn, signs that are

@@ -126,6 +126,7 @@ def test_the_farthest_sentence_in_the_most_dimensions_is_drawn_in() -> None:
     assert 0 < int((found**2).sum()) <= STEPS**2
 
 
+@pytest.mark.slow
 def test_control_a_ball_that_does_not_clip_is_caught() -> None:
     def far(case: Case) -> bool:
         ball, sentences, _ = case

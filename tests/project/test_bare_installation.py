@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 # The packages of extras that tests have and a bare installation lacks.
 EXTRAS = (
     "dp_accounting",
@@ -48,6 +50,7 @@ for module in modules:
 """
 
 
+@pytest.mark.slow
 def test_no_extra_is_imported() -> None:
     # Kills: an import of an optional package by what needs none; environments of tests have it. One
     # process imports all: what one module imported would be refused to the next no less.

@@ -73,6 +73,7 @@ def wheel(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
+@pytest.mark.slow
 def test_a_wheel_holds_one_package(wheel: Path) -> None:
     # Kills: a new sub-package that is left out, a folder that comes without its mapping, files of
     # an earlier build.
@@ -83,6 +84,7 @@ def test_a_wheel_holds_one_package(wheel: Path) -> None:
     assert names == installed() | metadata | {COMMIT}
 
 
+@pytest.mark.slow
 def test_an_sdist_holds_what_a_build_needs(checkout: Path, tmp_path: Path) -> None:
     # Kills: a package that a wheel has and an sdist lacks, and tests and notes that are shipped.
     given = os.environ.get("QUIETCORPUS_SDIST")
@@ -96,6 +98,7 @@ def test_an_sdist_holds_what_a_build_needs(checkout: Path, tmp_path: Path) -> No
     assert ours == sources() | BUILD | {"PKG-INFO", "setup.cfg", COMMIT}
 
 
+@pytest.mark.slow
 def test_the_setup_file_ships_what_a_build_needs(
     checkout: Path, wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

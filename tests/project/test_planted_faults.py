@@ -6,6 +6,7 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
 from machine import ROOT
 
 PAGE = ROOT / "docs" / "measurements" / "planted-faults.md"
@@ -17,6 +18,7 @@ def is_slow(node: ast.AST) -> bool:
     return ast.unparse(node) in ("pytest.mark.slow", "pytest.mark.nightly")
 
 
+@pytest.mark.slow
 def test_every_named_test_is_run() -> None:
     # Kills: a test that is renamed, deleted or marked as slow, so that its fault passes unseen.
     named = set(re.findall(r"`([\w/]+\.py)`: `(test_\w+)`", PAGE.read_text("utf-8")))

@@ -45,6 +45,7 @@ def parquet(folder: str, name: str) -> list[dict[str, Any]]:
     return rows
 
 
+@pytest.mark.slow
 def test_the_example_runs() -> None:
     # Kills: an example of more than 15 lines, providers that name no function, arguments that get
     # lost on their way, and outputs that Beam YAML cannot tell apart.
@@ -132,6 +133,7 @@ providers: [{{include: {PROVIDERS}}}]
     assert {row["word"] for row in parquet("found", "words")} == {"eau", "l"}
 
 
+@pytest.mark.slow
 def test_a_budget_of_whole_documents_is_given_as_a_mapping() -> None:
     # Kills: a mapping that Beam YAML's type of the argument refuses or loses, or lines that it adds
     # and the spec refuses; a number that is no longer taken.

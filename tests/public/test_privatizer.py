@@ -209,6 +209,7 @@ print([name for name in ("apache_beam", "torch", "ray", "faiss") if name in sys.
 """
 
 
+@pytest.mark.slow
 def test_it_loads_no_engine(word_index: Path) -> None:
     # Kills: a device that needs Beam, and waits for it.
     done = subprocess.run(

@@ -66,6 +66,7 @@ def corpus(workspace: Workspace, lee_texts: list[str]) -> Workspace:
     return workspace
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("want", "protect"),
     [pytest.param(*asked, marks=MARKS.get(asked, ())) for asked in KINDS],

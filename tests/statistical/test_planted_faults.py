@@ -46,6 +46,7 @@ def test_a_correct_mechanism_passes(name: str) -> None:
     assert [each for each in findings.values() if each.verdict != "passed"] == []
 
 
+@pytest.mark.slow
 def test_words_that_are_far_apart_pass_no_audit(monkeypatch: pytest.MonkeyPatch) -> None:
     # Of 300 words at epsilon 12 the nearest cost so much that a copy of each would not be seen
     # among them. Kills: a pass where nothing could have failed.

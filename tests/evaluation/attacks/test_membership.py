@@ -86,6 +86,7 @@ def test_the_attack_learns_from_every_shadow_model() -> None:
     assert auc(learn, labels, shadows=3) == 1
 
 
+@pytest.mark.slow
 def test_a_model_that_ignores_its_members_gives_chance() -> None:
     # Kills: a score that knows the members, or is learnt from the target's own.
     labels = two_classes(8000)
@@ -94,6 +95,7 @@ def test_a_model_that_ignores_its_members_gives_chance() -> None:
     assert auc(shifted(labels, math.sqrt(0.5)), labels) - 0.5 > bound(2000)
 
 
+@pytest.mark.slow
 def test_the_optimum_is_reached() -> None:
     # Kills: the true label's posterior left out, a sign, the attack not learnt. The likelihood
     # ratio is exp(odds - 1 / 2), so its AUC, Phi(1 / sqrt(2)) = 0.760, is the most there is; the
@@ -109,6 +111,7 @@ def test_the_optimum_is_reached() -> None:
     assert hidden < optimum - 0.003 - bound(10_000)
 
 
+@pytest.mark.slow
 def test_a_network_sees_what_a_regression_does_not() -> None:
     # Members' log-odds are about 0, 2 or 4, and others' 1, 3 or 5. Kills: a second regression; a
     # network that learns the target's own members.

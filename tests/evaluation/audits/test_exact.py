@@ -135,6 +135,7 @@ def test_the_loss_of_draws_by_weights(rate: Fraction) -> None:
     assert draws_loss(weights, one, one) == pytest.approx(0, abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [Fraction(1, 100), 1, 50, 100, 1000])
 def test_a_correct_draw_keeps_its_promise_at_any_epsilon(epsilon: Fraction) -> None:
     # Kills: weights of so few bits that the least of them are lost, and look like impossible ones.
@@ -144,6 +145,7 @@ def test_a_correct_draw_keeps_its_promise_at_any_epsilon(epsilon: Fraction) -> N
     assert 0 < found <= float(epsilon) * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_what_would_take_too_many_bits_is_not_computed() -> None:
     # Kills: bits that are doubled for minutes.
     with pytest.raises(Unresolved):
@@ -162,6 +164,7 @@ def test_one_gaussian_costs_what_its_curve_says(noise: float) -> None:
     assert 0.999 * exact <= epsilon_recomputed(1.0, noise, 1, 1e-6) <= exact * (1 + 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rate", "noise", "steps"),
     [(Fraction(1, 10), Fraction(1), 100), (Fraction(1, 4), Fraction(3), 20)],

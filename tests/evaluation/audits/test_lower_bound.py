@@ -47,6 +47,7 @@ def rejected(count: int, level: float) -> bool:
     return bool(stats.binom.sf(count - 1, REPETITIONS, level) < ALPHA)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_a_bound_is_too_high_no_more_often_than_its_level(epsilon: float) -> None:
     # Kills: an event that is tested on the draws that it was chosen by, two levels in place of two

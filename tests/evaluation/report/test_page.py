@@ -45,6 +45,7 @@ def test_content_is_left_as_it_is_and_its_page_the_same(
     assert repr(given) == before
 
 
+@pytest.mark.slow
 def test_another_process_makes_the_same_page() -> None:
     # Another order of sets and another clock: neither may be seen.
     code = "import report_content as r; from quietcorpus.evaluation.report import render; "

@@ -220,6 +220,7 @@ def test_the_keyboard_skips_to_the_report_and_reaches_wide_tables(
     assert set(reached) == {0}
 
 
+@pytest.mark.slow
 def test_the_html_is_valid_and_what_is_not_would_be_seen(
     pages: dict[str, Path], spoilt: Callable[[str, str], Path]
 ) -> None:

@@ -145,6 +145,7 @@ def shrunk(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_any_manifest_is_good_or_refused_before_the_run(
     spec: Callable[..., Any], index: Path
 ) -> None:

@@ -89,6 +89,7 @@ def test_every_word_keeps_its_vector(word_index: Path, lee_file: Callable[[str],
     assert made.manifest.source["sha256"] == digest
 
 
+@pytest.mark.slow
 def test_an_index_is_a_function_of_its_source(workspace: Workspace) -> None:
     # Kills: training that depends on anything but the vectors and the seed; times in the manifest.
     random = np.random.default_rng()
@@ -224,6 +225,7 @@ def test_private_vectors_need_a_guarantee(tmp_path: Path) -> None:
     assert "absent.json is not a JSON file that" in refusal(tmp_path, text(*GOOD), **promise)
 
 
+@pytest.mark.slow
 def test_private_vectors_with_a_guarantee(workspace: Workspace) -> None:
     # What they cost is on the card and in the README of every release, besides its own cost.
     card = {"release": "dpugc", "guarantee": GUARANTEE | {"adjacency": "a", "not_protected": []}}

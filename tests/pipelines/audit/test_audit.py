@@ -83,6 +83,7 @@ def test_what_is_written_is_what_was_found(workspace: Workspace) -> None:
     assert "no corpus was read" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_mechanism_that_fails_ends_with_1_and_is_written_all_the_same(
     workspace: Workspace,
 ) -> None:
@@ -167,6 +168,7 @@ USERS = {
 DRAWN = "a step's sums, with and without a user", "the counts, with and without a user"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("block", "expected"),
     [

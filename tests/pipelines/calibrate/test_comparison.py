@@ -109,6 +109,7 @@ def test_each_embedding_has_the_common_words_alone(
                 assert len(found["bars"][key]) == len(row[name]["histograms"][key]) + 1
 
 
+@pytest.mark.slow
 def test_distances_are_those_among_the_common_words(
     first: WordIndex, second: WordIndex, tmp_path: Path
 ) -> None:
@@ -146,6 +147,7 @@ def test_an_embedding_scaled_by_two_needs_half_the_epsilon(
     assert any(pair["B_by_set_size"] is not None for pair in pairs)
 
 
+@pytest.mark.slow
 def test_the_number_of_threads_does_not_show(
     first: WordIndex, second: WordIndex, tmp_path: Path
 ) -> None:
@@ -156,6 +158,7 @@ def test_the_number_of_threads_does_not_show(
         assert one == two
 
 
+@pytest.mark.slow
 def test_the_table_shows_what_was_found(
     first: WordIndex, second: WordIndex, tmp_path: Path
 ) -> None:

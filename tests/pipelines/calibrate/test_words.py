@@ -100,6 +100,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", list(WordMechanism))
 def test_files_hold_what_was_measured(
     mechanism: WordMechanism, index: WordIndex, tmp_path: Path
@@ -156,6 +157,7 @@ def test_epsilons_match_by_epsilon_times_distance(
             assert matched[f"by_{by}"] * theirs == pytest.approx(row["epsilon"] * ours)
 
 
+@pytest.mark.slow
 def test_gamma_that_is_given_is_that_of_every_epsilon(index: WordIndex, tmp_path: Path) -> None:
     # Kills: gamma that is not passed on to the draws, or not to what documents are protected by.
     budget = DocumentBudget(Fraction(12), Fraction(1, 10**6), 30)
@@ -186,6 +188,7 @@ def test_neighbours_are_those_of_the_mechanisms_metric(index: WordIndex, tmp_pat
     assert low <= ten[0] < ten[-1] <= high
 
 
+@pytest.mark.slow
 def test_the_number_of_threads_does_not_show(index: WordIndex, tmp_path: Path) -> None:
     # Kills: results in order of arrival, a clock or a number of threads in a file.
     for name, workers in (("one", 1), ("two", 2)):
@@ -223,6 +226,7 @@ def test_ray_gives_the_same_numbers(
             assert_same(mechanism)
 
 
+@pytest.mark.slow
 def test_solutions_are_written_with_their_proof(index: WordIndex, tmp_path: Path) -> None:
     # Kills: a demand that is dropped, the planned epsilon, solving with another mechanism. All 300
     # words are validated, so that there is no sampling error.
@@ -256,6 +260,7 @@ def test_solutions_are_written_with_their_proof(index: WordIndex, tmp_path: Path
     assert (fresh.set_size[0] >= 5).mean() >= 0.9
 
 
+@pytest.mark.slow
 def test_the_table_says_what_the_files_say(index: WordIndex, tmp_path: Path) -> None:
     # Kills: columns in another order, a solution that is not shown, lines that do not line up.
     demands = (UnchangedAtMost(Fraction(1, 2), Fraction(1, 2)),)
@@ -280,6 +285,7 @@ def test_the_table_says_what_the_files_say(index: WordIndex, tmp_path: Path) -> 
     assert f"epsilon {found['solution']['epsilon']:g} meets" in "\n".join(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", list(WordMechanism))
 def test_an_epsilon_for_whole_documents_is_the_largest_that_keeps_to_them(
     mechanism: WordMechanism, index: WordIndex, tmp_path: Path
@@ -306,6 +312,7 @@ def test_an_epsilon_for_whole_documents_is_the_largest_that_keeps_to_them(
     assert "at most 30 words to epsilon" in line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", list(WordMechanism))
 def test_pictures_of_the_smallest_calibration(mechanism: WordMechanism, tmp_path: Path) -> None:
     # Kills: an axis of one point or one block that raises or warns, files that no viewer opens.
@@ -321,6 +328,7 @@ def test_pictures_of_the_smallest_calibration(mechanism: WordMechanism, tmp_path
     assert ET.fromstring(made["calibration.svg"]).tag == "{http://www.w3.org/2000/svg}svg"
 
 
+@pytest.mark.slow
 def test_weights_decide_which_words_are_drawn(index: WordIndex, tmp_path: Path) -> None:
     # Kills: weights by position instead of by word, negative ones counted, words that are not in
     # the index shifting the others.
@@ -418,6 +426,7 @@ def test_a_cluster_that_is_not_there(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_command(workspace: Workspace, tmp_path: Path) -> None:
     # Kills: options that are not passed on, numbers read as floats, epsilons in the given order.
     make_index(tmp_path / "index")

@@ -33,6 +33,7 @@ def game(canaries: int, epsilon: float, *, gaussian: bool = False, **given: Any)
     return Game(sides, lambda *_: np.zeros(canaries), epsilon, delta, "Some.", apart, **given)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_shown_is_known_before_any_run() -> None:
     # Kills: a reach by guesses that are not made, or of known canaries. At epsilon 4, twelve
     # guesses, all right, have a chance of .8 by statement.

@@ -56,6 +56,7 @@ def own(release: Path) -> list[Spending[UserPrivacy]]:
     return [Spending(s.stage, s.parameters.guarantee) for s in card.budget.stages]
 
 
+@pytest.mark.slow
 def test_the_negative_control(copy: Callable[[str], Path]) -> None:
     # What `promise` writes is consistent: the honest promise passes.
     for name in ("sgd", "cooccurrence"):

@@ -177,6 +177,7 @@ def test_a_page_does_not_depend_on_the_workers(workspace: Workspace) -> None:
     assert pages[0] == pages[1]
 
 
+@pytest.mark.slow
 def test_pages_are_valid_and_look_well(browser: Browser, golden: Path, tmp_path: Path) -> None:
     pages = [golden / f"out-{name}" / "page.html" for name in KINDS]
     card = read_card(str(golden / "out-words"))

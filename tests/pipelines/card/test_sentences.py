@@ -159,6 +159,7 @@ TAMPERINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["drawn", "noisy"])
 def test_an_untouched_release_passes(tmp_path: Path, originals: Path, name: str) -> None:
     # Kills: a column that only one of the mechanisms releases, asked of both.

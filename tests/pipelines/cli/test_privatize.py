@@ -43,6 +43,7 @@ def test_a_line_comes_out_before_the_next_one_goes_in(word_index: Path) -> None:
         assert process.wait(30) == 0
 
 
+@pytest.mark.slow
 def test_every_line_has_its_line(word_index: Path) -> None:
     # Kills: empty lines and an unfinished last one that are lost; a carriage return that stays.
     done = filtered(word_index, f"the\n\n{CANARY}\r\nreport\r\na good".encode())
@@ -110,6 +111,7 @@ finally:
 """
 
 
+@pytest.mark.slow
 def test_the_command_loads_no_engine(word_index: Path) -> None:
     # Kills: a command that needs Beam for a line of text, through the one that it is part of.
     done = subprocess.run(

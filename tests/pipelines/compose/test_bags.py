@@ -52,6 +52,7 @@ def in_order(terms: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(terms, key=lambda row: row["term_id"])
 
 
+@pytest.mark.slow
 def test_bags_are_the_path_of_a_release(tmp_path: Path, docs: list[dict[str, Any]]) -> None:
     # Kills: a vocabulary, a histogram or a map of another corpus, key or order; a row whose counts
     # are spread by its batch's words; noise on sums that depends on how rows were bundled.

@@ -127,6 +127,7 @@ def test_vectors_are_the_path_of_a_release(
         _ = made.card
 
 
+@pytest.mark.slow
 def test_a_private_vocabulary_is_the_users_own(tmp_path: Path, made_of: Any, docs: Docs) -> None:
     # Kills: a selection whose noise is not bound to the rows, one by documents, and words of one
     # user alone.
@@ -165,6 +166,7 @@ class _FailsOnce(users._CountPairs):
             raise RuntimeError("injected")
 
 
+@pytest.mark.slow
 def test_neither_order_nor_batches_nor_retries_show(
     tmp_path: Path, made_of: Any, docs: Docs, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -116,6 +116,7 @@ class _FailsOnce(ReleaseDocuments):
             raise RuntimeError("injected")
 
 
+@pytest.mark.slow
 def test_neither_order_nor_bundles_nor_retries_show(
     tmp_path: Path, words_of: Make, docs: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -76,6 +76,7 @@ def without_inputs(stream: Keystream, documents: Documents, offsets: Any, _: Any
     return document_addresses(stream, documents, np.zeros_like(offsets), nothing)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "within"), [(STATED, True), (1.0, False)])
 def test_a_words_loss_is_within_its_guarantee(
     releases: Releases, pair: tuple[str, str, int], *, epsilon: float, within: bool
@@ -111,6 +112,7 @@ def test_equal_texts_share_no_noise(
     assert (max(counts) < 500) is independent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("addresses", "independent"), [(document_addresses, True), (without_inputs, False)]
 )

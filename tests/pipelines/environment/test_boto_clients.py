@@ -16,6 +16,7 @@ def client(place: str = "here") -> object:
     return Client(PipelineOptions(given)).client
 
 
+@pytest.mark.slow
 def test_files_share_a_client(monkeypatch: pytest.MonkeyPatch) -> None:
     # Kills: a client, and a connection, for every file that is opened; one client for two places or
     # two credentials; a fork that speaks through its parent's connections; a client that outlives

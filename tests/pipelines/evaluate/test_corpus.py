@@ -67,6 +67,7 @@ def test_what_the_mechanism_reads_comes_with_the_texts(corpus: str) -> None:
     assert {name for batch in batches for name in batch.columns.column_names} == {"key", "stars"}
 
 
+@pytest.mark.slow
 def test_a_sample_is_uniform(corpus: str) -> None:
     # Each of 400 samples holds 15 of 60 documents: a document is in Binomial(400, 1/4) of them.
     # 60 assertions. Kills: the first documents, or the last ones, being taken more often.

@@ -62,6 +62,7 @@ def seen(uri: str) -> bool:
     return FileSystems.exists(uri)
 
 
+@pytest.mark.slow
 def test_another_process_sees_nothing_of_it() -> None:
     # Kills: a file behind the URI, in a memory disk too.
     spawned = multiprocessing.get_context("spawn")

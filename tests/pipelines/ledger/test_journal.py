@@ -243,6 +243,7 @@ def test_a_folder_in_a_records_place_is_told(spoiled: Path) -> None:
     assert_damaged(spoiled)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["json", "sha256"])
 def test_a_record_far_beyond_the_last_is_told_at_once(spoiled: Path, kind: str) -> None:
     # Kills: as many reads as the largest number says, which never end.
@@ -440,6 +441,7 @@ except InputError as error:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     platform.machine() not in ("x86_64", "aarch64"), reason="the filter's numbers are not known"
 )

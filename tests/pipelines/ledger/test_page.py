@@ -119,6 +119,7 @@ def test_the_used_part_is_drawn_to_scale(place: str) -> None:
     assert len(steps) == 2
 
 
+@pytest.mark.slow
 def test_a_page_is_valid_and_looks_well(browser: Browser, place: str, tmp_path: Path) -> None:
     pages = []
     for number, given in enumerate([place, *OLD]):
@@ -128,6 +129,7 @@ def test_a_page_is_valid_and_looks_well(browser: Browser, place: str, tmp_path: 
     assert invalid(*pages) == []
 
 
+@pytest.mark.slow
 def test_the_command_prints_the_page_or_one_line(place: str, workspace: Workspace) -> None:
     done = workspace.run("ledger", "show", place, "--html")
     assert (done.returncode, done.stdout) == (0, api.page(place) + "\n")

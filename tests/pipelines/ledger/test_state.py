@@ -97,6 +97,7 @@ def test_ten_thousand_releases_add_up_exactly(power: int) -> None:
         state.charges(Cost(LimitedPrecision(1, Fraction(1, 10**30))), None)
 
 
+@pytest.mark.slow
 def test_ten_thousand_records_are_folded() -> None:
     # Kills: a fold whose sum drifts from that of its records.
     caps = [{"definition": "limited-precision", "precision": 1, "epsilon": 100}]

@@ -94,6 +94,7 @@ def test_every_document_is_told_of_at_every_step(tmp_path: Path, source: Source)
     assert not same(source, (tmp_path / "whole", found), (tmp_path / "other", other))
 
 
+@pytest.mark.slow
 def test_it_goes_on_after_any_interruption(tmp_path: Path, source: Source) -> None:
     # Kills: shapes that are written over within a pass, which a repetition would then start from.
     whole = tmp_path / "whole", run(source, tmp_path / "whole")

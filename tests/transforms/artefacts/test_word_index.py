@@ -137,6 +137,7 @@ def test_threads_of_a_process_fetch_it_once(
     assert Elsewhere.opened == WHOLE
 
 
+@pytest.mark.slow
 def test_a_torn_download_is_never_used(
     stored: IndexSource,
     environment: dict[str, str],
@@ -249,6 +250,7 @@ def test_files_that_are_not_read_are_not_looked_at(
             opened(stored, part)
 
 
+@pytest.mark.slow
 @EITHER
 def test_a_kept_copy_gains_files(
     stored: IndexSource, proxy: Proxy, word_index: Path, cache: Path, part: Part, other: Part

@@ -170,6 +170,7 @@ print(refused)
 """
 
 
+@pytest.mark.slow
 def test_damage_is_one_line_or_other_values(tmp_path: Path) -> None:
     # In a process of its own, which a segmentation fault would end. Kills: any error but ours.
     table = {

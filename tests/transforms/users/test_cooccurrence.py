@@ -228,6 +228,7 @@ def test_control_noise_on_some_pairs_is_rejected() -> None:
     assert law(drawn, STEPS) < ALPHA
 
 
+@pytest.mark.slow
 def test_the_engine_and_its_bundles_change_nothing(tmp_path: Path) -> None:
     # However users are divided and in whatever order they come. Kills: sums in floats, noise by
     # shard, an address made of the parts rather than of their sum.

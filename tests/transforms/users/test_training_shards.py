@@ -105,6 +105,7 @@ def test_what_was_written_is_read(users: int, shards: int, tmp_path: Path) -> No
     assert texts.of_texts[-1] == len(texts.words)
 
 
+@pytest.mark.slow
 def test_bytes_do_not_depend_on_the_engine(tmp_path: Path) -> None:
     # They name the training, whose noise would else be drawn again. Kills: users in the order in
     # which they arrive.

@@ -260,6 +260,7 @@ def test_words_of_many_users_are_selected_and_of_one_never(crowd: Corpus) -> Non
     assert vocabulary.terms.to_pylist() == COMMON
 
 
+@pytest.mark.slow
 def test_a_retry_selects_the_same(crowd: Corpus, tmp_path: Path) -> None:
     # At a budget at which some words are selected and some are not. Kills: noise that is drawn
     # anew, by bundle or by the number of a batch.

@@ -210,6 +210,7 @@ def drawn(generator: np.random.Generator) -> list[Record]:
     ]
 
 
+@pytest.mark.slow
 def test_the_sensitivity_of_a_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Each user is taken out of a random corpus with all documents; the rest is read in another
     # order, in other row groups, by another number of shards. Kills: a user's vector that depends
