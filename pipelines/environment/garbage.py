@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import atexit
 import gc
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+_TELLING = ("duckdb", "triton")
+"""Libraries made with nanobind, which tells on standard error what nobody has freed at the end."""
 
 
 class _Process:
@@ -19,7 +23,15 @@ def keep_all() -> None:
     costs a quarter of a second and more. In a process of others, their garbage would stay as well.
     """
     _Process.is_a_commands = True
-    atexit.register(gc.freeze)
+    atexit.register(_end)
+
+
+def _end() -> None:
+    """Leave what there is, unless a library would complain of it."""
+    if any(name in sys.modules for name in _TELLING):
+        gc.unfreeze()
+    else:
+        gc.freeze()
 
 
 @contextmanager
