@@ -1,4 +1,4 @@
-"""What a release and its private artefacts cost together."""
+"""The cost of a release and of its private artefacts together."""
 
 from __future__ import annotations
 
