@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from os import PathLike, fspath
@@ -14,6 +15,7 @@ from quietcorpus.transforms.temporary import Temporary
 
 Place: TypeAlias = str | PathLike[str]
 """A path on this machine, or a URI of an object store."""
+_OPENMP = "KMP_DUPLICATE_LIB_OK"  # set by threadpoolctl and scikit-learn when they are imported
 
 
 def absolute(place: Place) -> str:
@@ -27,6 +29,7 @@ def _change() -> Callable[[], None]:
     root = logging.getLogger()
     handlers = root.handlers[:]
     method = multiprocessing.get_start_method(allow_none=True)
+    is_set = _OPENMP in os.environ
     with uncollected():
         from apache_beam.io.filesystems import FileSystems
         from apache_beam.options.pipeline_options import PipelineOptions
@@ -41,6 +44,8 @@ def _change() -> Callable[[], None]:
             # `PipelineOptions` calls `logging.basicConfig`, and so does `logging.error`.
             if handler not in handlers and _is_basic(handler):
                 root.removeHandler(handler)
+        if not is_set:
+            os.environ.pop(_OPENMP, None)
         if method is None:  # the first bar of tqdm's sets it, so that nobody else could any more
             multiprocessing.set_start_method(None, force=True)
 
