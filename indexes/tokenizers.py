@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quietcorpus.indexes import tokenizer
+from quietcorpus.indexes.arrow_arrays import as_strings
 from quietcorpus.indexes.languages import (
     CHANGED,
     DOTLESS,
@@ -212,7 +213,7 @@ def _changed(texts: pa.Array, pattern: str, change: Callable[[str], str]) -> pa.
     if not pc.any(found).as_py():
         return texts
     changed = [change(text) for text in texts.filter(found).to_pylist()]
-    return pc.replace_with_mask(texts, found, pa.array(changed, pa.large_string()))
+    return pc.replace_with_mask(texts, found, as_strings(changed))
 
 
 UNICODE_WORDS = Tokenizer(tokenizer.NAME)

@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from quietcorpus.arguments import Number, exact, one_of
+from quietcorpus.compiled import load_numba
+from quietcorpus.indexes.arrow_arrays import as_strings
 from quietcorpus.indexes.tokenizers import TokenizerError
 from quietcorpus.indexes.vocabulary import some_of
 from quietcorpus.mechanisms.keystream import ReleaseKey
@@ -101,6 +103,7 @@ class Privatizer:
         folder = fspath(index)
         if "://" in folder:
             raise InputError(f"index: {folder} is no folder of this machine; fetch the index first")
+        load_numba()
         chosen = WordMechanism(mechanism)
         gamma = given_truncation(chosen, None if truncation is None else exact(truncation))
         t = given_tuning(chosen, None if tuning is None else exact(tuning))
@@ -143,7 +146,7 @@ class Privatizer:
         given = None
         if not isinstance(texts, str) and all(isinstance(text, str) for text in texts):
             with suppress(UnicodeEncodeError):  # which quotes the text
-                given = pa.array(texts, pa.large_string())
+                given = as_strings(texts)
         if given is None:
             raise InputError("texts: give a list of strings, without surrogates and nulls")
         rows = np.arange(len(given), dtype=np.int64)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from quietcorpus.indexes.arrow_arrays import as_numbers
 from quietcorpus.indexes.frequent_words import FrequentCounts
 from quietcorpus.mechanisms.keystream import Addresses, Keystream, ReleaseKey
 from quietcorpus.transforms.reading.documents import Documents
@@ -97,7 +98,7 @@ def identified(
     """Return columns as a table, under fresh ids of 128 bits, which also order the rows."""
     blocks = stream.gather(addresses, np.zeros(len(addresses), np.uint64), lane=_ID_LANE)
     order = blocks.view("<u8")[:, 0]
-    return pa.table({"id": _as_hex(blocks), **columns, ORDER: order})
+    return pa.table({"id": _as_hex(blocks), **columns, ORDER: as_numbers(order)})
 
 
 def _as_hex(blocks: npt.NDArray[np.uint8]) -> pa.StringArray:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from quietcorpus.indexes.arrow_arrays import as_numbers, as_strings
 from quietcorpus.indexes.engines import code_search, vector_search
 from quietcorpus.indexes.search import (
     CODE_ENGINES,
@@ -391,5 +392,6 @@ class WordPrivatizer(Privatizer):
     ) -> pa.LargeStringArray:
         """Join each document's words with single spaces."""
         spelled = self._index.vocabulary.spelled(words).cast(pa.string())
-        lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), spelled)
-        return pc.binary_join(lists, " ").cast(pa.large_string())
+        lists = pa.ListArray.from_arrays(as_numbers(offsets.astype(np.int32)), spelled)
+        space = as_strings([" "]).cast(pa.string())[0]
+        return pc.binary_join(lists, space).cast(pa.large_string())
