@@ -222,6 +222,16 @@ def ceiling(value: Fraction, digits: int = 6) -> str:
     return f"{shown:f}" if shown == 0 or shown.adjusted() >= -4 else f"{shown:e}"
 
 
+def shown_up(value: float, digits: int = 6) -> str:
+    """Write a float as a person reads it: in at most `digits` decimal digits, rounded up.
+
+    A float that `round_up` gives for a decimal of so few digits, such as 1.0000000000000002e-06 for
+    a millionth, is written as that decimal.
+    """
+    short = Fraction(f"{value:.{digits}g}")
+    return ceiling(short if round_up(short) == value else Fraction(value), digits)
+
+
 def floor(value: Fraction) -> str:
     """Write `value` as `ceiling` does, rounded down."""
     return ceiling(-value).removeprefix("-")

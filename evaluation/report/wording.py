@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from quietcorpus.evaluation.report.figures import MeasureFigures
+from quietcorpus.mechanisms.guarantees import shown_up
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -151,6 +152,11 @@ def code(text: str) -> Markup:
 def listed(items: Iterable[str]) -> str:
     """Join names by commas, each once."""
     return ", ".join(dict.fromkeys(items))
+
+
+def stated(value: Any) -> str:
+    """Format a number of a guarantee as `cell` does, but rounded up."""
+    return shown_up(value) if isinstance(value, float) else cell(value)
 
 
 def cell(value: Any) -> str:

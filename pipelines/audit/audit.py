@@ -11,6 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from quietcorpus.evaluation.audits.findings import Exact, Sampled, run
+from quietcorpus.mechanisms.guarantees import shown_up
 from quietcorpus.pipelines import registry
 from quietcorpus.pipelines.kinds.prepare import prepare
 from quietcorpus.pipelines.spec.spec import Spec
@@ -112,8 +113,8 @@ def refuse(content: Mapping[str, Any]) -> None:
         worst = failed[0]
         raise StageError(
             f"audit: {len(failed)} of {len(content['audits'])} audits failed; {worst['name']}: "
-            f"{worst['found']:.6g} is more than the {worst['stated']:.6g} that is stated: release "
-            "nothing"
+            f"{worst['found']:.6g} is more than the {shown_up(worst['stated'])} that is stated: "
+            "release nothing"
         )
 
 
@@ -122,9 +123,9 @@ def _row(finding: Mapping[str, Any]) -> tuple[str, ...]:
     return (
         finding["name"],
         finding["way"],
-        f"{finding['stated']:.6g}",
+        shown_up(finding["stated"]),
         ("" if finding["way"] == "exact" else ">= ") + f"{finding['found']:.6g}",
-        "" if delta is None else f"{delta:.3g}",
+        "" if delta is None else shown_up(delta, 3),
         finding["verdict"] if finding["passed"] else "FAILED",
     )
 

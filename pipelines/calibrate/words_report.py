@@ -19,7 +19,7 @@ from quietcorpus.evaluation.solver import Solution
 from quietcorpus.evaluation.tallies import WORDS_A_BLOCK
 from quietcorpus.indexes.search import EXACT, Searching
 from quietcorpus.indexes.word_index_manifest import IndexManifest
-from quietcorpus.mechanisms.guarantees import round_up
+from quietcorpus.mechanisms.guarantees import round_up, shown_up
 from quietcorpus.pipelines.artefacts.distances import distance, matched
 from quietcorpus.pipelines.card.document_losses import DocumentBudget, Weights, document_epsilon
 from quietcorpus.pipelines.kinds.word_meaning import law_of
@@ -346,5 +346,5 @@ def _document_lines(found: dict[str, Any]) -> Iterator[str]:
     yield (
         f"epsilon {solved['word_epsilon']:g} of a word keeps documents of at most "
         f"{solved['words']:,} words to epsilon {solved['epsilon']:g} at delta "
-        f"{solved['delta']:g}, whatever the words (worst case {solved['worst']:.4g})"
+        f"{solved['delta']:g}, whatever the words (worst case {shown_up(solved['worst'], 4)})"
     )

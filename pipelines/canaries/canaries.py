@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from quietcorpus.evaluation.audits.one_run import Guesses, guess
+from quietcorpus.mechanisms.guarantees import shown_up
 from quietcorpus.pipelines import registry
 from quietcorpus.pipelines.canaries.copy import Copy, copied
 from quietcorpus.pipelines.canaries.game import Game
@@ -164,9 +165,9 @@ def verdict_of(game: Game, plan: Plan, runs: Sequence[Guesses], effort: Effort) 
 def lines(content: Mapping[str, Any]) -> Iterator[str]:
     """Yield the result as lines for a terminal."""
     stated, runs = content["stated"], content["runs"]
-    at = f" at delta {stated['delta']:.3g}" if stated["delta"] else ""
+    at = f" at delta {shown_up(stated['delta'], 3)}" if stated["delta"] else ""
     yield f"canaries  {content['canaries']:,} in each run. {content['says']}"
-    yield f"stated    epsilon {stated['epsilon']:.6g}{at}"
+    yield f"stated    epsilon {shown_up(stated['epsilon'])}{at}"
     if not runs:
         yield (
             f"verdict   cannot tell: {content['guesses']:,} guesses a run could not show more than "

@@ -20,6 +20,7 @@ from quietcorpus.mechanisms.guarantees import (
     MetricPrivacy,
     SentencePrivacy,
     UserPrivacy,
+    ceiling,
 )
 from quietcorpus.pipelines.card.model import Meaning
 from quietcorpus.pipelines.card.statements import changes
@@ -56,7 +57,7 @@ def in_short(total: Guarantee, meaning: Meaning | None = None) -> tuple[str, str
     """Return a number for a guarantee, and what it is, as text that goes on from the number."""
     if isinstance(total, MetricPrivacy):
         if meaning is None:
-            factors, case = f"exp({float(total.epsilon):g} d)", "two words at a distance of d"
+            factors, case = f"exp({ceiling(total.epsilon)} d)", "two words at a distance of d"
         else:
             factors = factor(meaning.loss_at_mean)
             case = f"{_words(total)} at the mean distance"
@@ -133,8 +134,8 @@ def _of_distances(total: MetricPrivacy, meaning: Meaning | None) -> Iterator[str
         far = " and ".join(f"{f:,} at {_down(math.log(f) / epsilon)}" for f in _FACTORS)
         yield (
             "Somebody who knows everything else but not which of two words stood at one place may "
-            f"change their odds by a factor of at most exp({epsilon:g} * d), d the words' distance "
-            f"by the {total.metric}: {far}."
+            f"change their odds by a factor of at most exp({ceiling(total.epsilon)} * d), d the "
+            f"words' distance by the {total.metric}: {far}."
         )
     if meaning is not None:
         yield (

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from quietcorpus.evaluation.pages import rendered
+from quietcorpus.mechanisms.guarantees import shown_up
 from quietcorpus.pipelines.card import readme, signature
 from quietcorpus.pipelines.card.example import example
 from quietcorpus.pipelines.card.mechanism import Mechanism
@@ -58,6 +59,7 @@ def render(card: Card, rows: pa.Table | None) -> str:
         cost=total_cost(card.budget.total),
         example=example(total, card.meaning),
         odds=in_words(total, card.meaning, counted=counted),
+        papers_epsilon=shown_up(card.papers_figure.epsilon) if card.papers_figure else None,
         stages=[(stage.stage, costs(stage.parameters)) for stage in card.budget.stages],
         contents=readme.contents(card),
         mechanism=readme.mechanism(card),

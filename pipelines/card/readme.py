@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from fractions import Fraction
 
-from quietcorpus.mechanisms.guarantees import ceiling
+from quietcorpus.mechanisms.guarantees import ceiling, shown_up
 from quietcorpus.pipelines.card.document_losses import DocumentLosses
 from quietcorpus.pipelines.card.model import (
     Card,
@@ -52,7 +52,7 @@ def render(card: Card) -> str:
         parts += ["## What epsilon means here\n", _meaning(card.meaning)]
     if card.papers_figure:
         parts.append(
-            f"The paper's figure: epsilon = {card.papers_figure.epsilon:.6g}. "
+            f"The paper's figure: epsilon = {shown_up(card.papers_figure.epsilon)}. "
             f"{card.papers_figure.explanation}\n"
         )
     parts += [
@@ -221,8 +221,8 @@ def _documents(losses: DocumentLosses, *, shared: bool) -> str:
         "The losses of a document's words add, but their worst case hardly ever happens. For two "
         "neighbours that differ in any words of one document, each replaced by another of the "
         "vocabulary, the release is (epsilon, delta)-differentially private, for noise of real "
-        f"numbers, with delta = {losses.delta:.6g} and the third column's epsilon. The fourth "
-        "column is an illustration: it holds if no word is replaced by one beyond the mean "
+        f"numbers, with delta = {shown_up(losses.delta)} and the third column's epsilon. The "
+        "fourth column is an illustration: it holds if no word is replaced by one beyond the mean "
         "distance. How many words a document has is not hidden, nor are the places of words that "
         "the vocabulary lacks.\n\n"
         f"| released words of the document{'' if shared else ', at most'} | worst case, with "
@@ -253,7 +253,7 @@ def _spread(spread: Spread, *, none: str = "0", most: float = math.inf) -> str:
 
 
 def _up(value: float) -> str:
-    return ceiling(Fraction(value), 4)
+    return shown_up(value, 4)
 
 
 def _shown(value: object) -> str:
@@ -263,7 +263,7 @@ def _shown(value: object) -> str:
         return ", ".join(key + inner for key, inner in named)
     if isinstance(value, list):
         return "; ".join(map(_shown, value))
-    return str(value)
+    return shown_up(value) if isinstance(value, float) else str(value)
 
 
 def _table(rows: list[tuple[str, str]]) -> str:

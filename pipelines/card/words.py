@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from quietcorpus.mechanisms.brr import BinaryRandomizedResponse
-from quietcorpus.mechanisms.guarantees import round_up
+from quietcorpus.mechanisms.guarantees import ceiling, round_up, shown_up
 from quietcorpus.mechanisms.madlib import Madlib
 from quietcorpus.mechanisms.tem import TruncatedExponential
 from quietcorpus.mechanisms.vickrey import Vickrey
@@ -130,10 +130,10 @@ def notes_on(search: SearchUsed | None) -> list[str]:
 def _notes_on_gamma(gamma: float | None, epsilon: str) -> list[str]:
     if gamma is None:
         return []
-    most = gamma * float(Fraction(epsilon))
+    most = ceiling(Fraction(gamma) * Fraction(epsilon))
     return [
-        f"Words farther apart than {gamma:.6g} (gamma) count as that far apart: the loss of a "
-        f"word is {most:.6g} at most, whatever it is replaced by."
+        f"Words farther apart than {shown_up(gamma)} (gamma) count as that far apart: the loss of "
+        f"a word is {most} at most, whatever it is replaced by."
     ]
 
 
@@ -155,7 +155,7 @@ def _notes_on_documents(given: float | DocumentEpsilonUsed | None) -> list[str]:
         if given.longer == "cut"
         else "There are no longer ones: a release of such would have been refused."
     )
-    epsilon, delta = (f"{value:.6g}" for value in (given.epsilon, given.delta))
+    epsilon, delta = map(shown_up, (given.epsilon, given.delta))
     return [
         f"No document has more than {given.words:,} released words. Whichever of them are replaced "
         "by others of the vocabulary, its release is (epsilon, delta)-differentially private with "

@@ -20,6 +20,7 @@ from quietcorpus.mechanisms.guarantees import (
     compose,
     round_down,
     round_up,
+    shown_up,
 )
 
 amounts = st.fractions(0, 100, max_denominator=10**12)
@@ -112,6 +113,32 @@ def test_printed_numbers_never_understate(value: Fraction, digits: int) -> None:
 )
 def test_printed_numbers_are_short(value: str, shown: str) -> None:
     assert ceiling(Fraction(value)) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (round_up(Fraction(1, 10**6)), "1e-6"),
+        (round_up(Fraction(1, 10)), "0.1"),
+        (5.0, "5"),
+        (round_up(Fraction(1, 3)), "0.333334"),
+        (2982.9577, "2982.96"),
+        (0.0, "0"),
+    ],
+)
+def test_a_float_is_shown_as_the_decimal_that_it_rounds_up(value: float, shown: str) -> None:
+    # Kills: 1.0000000000000002e-06 and 0.1000001 on a card, or any digit beyond the sixth.
+    assert shown_up(value) == shown
+
+
+@given(st.fractions(min_value=Fraction(1, 10**12), max_value=10**6), st.integers(2, 6))
+def test_a_shown_float_understates_nothing(exact: Fraction, digits: int) -> None:
+    # Kills: a number that is rounded to the nearest.
+    value = round_up(exact)
+    said = Fraction(shown_up(value, digits))
+    assert round_up(said) >= value
+    assert said >= exact or round_up(said) == value
+    assert said < exact * (1 + Fraction(11, 10**digits))
 
 
 @given(value=st.fractions(0, 10**9))

@@ -16,6 +16,7 @@ from quietcorpus.evaluation.report.wording import (
     mean,
     number,
     setting,
+    stated,
 )
 
 MINUS = "\N{MINUS SIGN}"
@@ -106,3 +107,12 @@ def test_a_setting_is_in_the_fields_own_letters() -> None:
 )
 def test_what_an_audit_holds_is_shown(value: Any, shown: str) -> None:
     assert cell(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(1 / 3, "0.333334"), (math.nextafter(1e-6, 1), "1e-6"), ("8.4", "8.4"), (None, "—")],
+)
+def test_what_is_stated_is_never_understated(value: Any, shown: str) -> None:
+    # Kills: an epsilon that is rounded to the nearest.
+    assert stated(value) == shown
