@@ -290,6 +290,7 @@ def _findings(
         alone=alone(comparison.release, card),
         reconstructed=card.reconstruction is not None,
         of_documents=comparison.measures.of_documents,
+        whole=len(comparison.sample) == comparison.sample.of,
     )
 
 

@@ -28,6 +28,7 @@ class Findings:
             it which no other row has.
         reconstructed: whether the release was made of another one's noisy bins.
         of_documents: whether the release has a row for each document, which attacks need.
+        whole: whether every document of the corpus was evaluated.
         calm: whether no rule has spoken that asks for more noise.
     """
 
@@ -42,6 +43,7 @@ class Findings:
     alone: Mapping[str, float] = field(default_factory=dict)
     reconstructed: bool = False
     of_documents: bool = True
+    whole: bool = False
     calm: bool = True
 
     def figure(self, measure: str, subject: str = "release") -> Figure | None:

@@ -106,7 +106,10 @@ def _lacking(found: Findings) -> Iterator[str]:
         return
     most = max(one["first"]["tried"] for one in tried)
     if any(_may_harm(found, name) for name in ATTACKS):
-        yield f"{_CALM}, but {most:,} cases are too few to rule out harm: evaluate more documents"
+        more = (
+            f", and the corpus has no more: {_ONLY}" if found.whole else ": evaluate more documents"
+        )
+        yield f"{_CALM}, but {most:,} cases are too few to rule out harm{more}"
     if not found.audited:
         yield f"{_CALM}, but the mechanism was not audited: give the spec, and evaluate it again"
     if found.untold:
