@@ -32,6 +32,9 @@ LANGUAGES: Mapping[str, str] = {
 DOTLESS = frozenset({"az", "tr"})
 """The languages whose capital I is that of the dotless letter."""
 
+MARKED = ("ar", "fa", "he", "hi", "ur")
+"""The languages whose points, harakat or joiners make no difference between words."""
+
 ELIDED: Mapping[str, tuple[str, ...]] = {
     "ca": ("d", "l", "m", "n", "s", "t"),
     "fr": (*("c", "d", "j", "jusqu", "l", "lorsqu", "m", "n", "puisqu", "qu", "quoiqu", "s", "t"),),

@@ -43,20 +43,19 @@ _ENDS = frozenset(",;!()[]\"'\u201c\u201d\u2018\u2026\u2014\u30fb") | frozenset(
 """Punctuation at which an address ends if it is next to a script without spaces."""
 
 
+_CHARACTERS = {
+    name: re.compile(f"[{''.join(f'{a}-{b}' for a, b in own)}]")
+    for name, own in {**_SCRIPTS, "kana": _KANA}.items()
+}
 _KANA_AMONG_HAN = 0.05  # Chinese has next to none
 _LANGUAGE_OF = {"Khmer": "km", "Lao": "lo", "Myanmar": "my", "Thai": "th"}
+DIVIDED = ("ja", "zh", *_LANGUAGE_OF.values())
+"""The languages of these scripts."""
 
 
 def letters_by_script(text: str) -> Counter[str]:
     """Count the characters of each script that is written without spaces, kana also by itself."""
-    counts: Counter[str] = Counter()
-    for character in re.findall(WITHOUT_SPACES, text):
-        script = next(
-            name for name, own in _SCRIPTS.items() if any(a <= character <= b for a, b in own)
-        )
-        counts[script] += 1
-        counts["kana"] += any(a <= character <= b for a, b in _KANA)
-    return counts
+    return Counter({name: len(own.findall(text)) for name, own in _CHARACTERS.items()})
 
 
 def language_of(counts: Mapping[str, int], letters: int) -> str | None:

@@ -23,13 +23,14 @@ def propose_spec(
     user: str | None = None,
     users: int | None = None,
     label: str | None = None,
+    language: str | None = None,
     output: Place | None = None,
 ) -> Proposal:
     """Propose a spec for a corpus; its first thousand records are looked at, for their columns.
 
     What is wanted and what is protected decide the kind of release. Columns that are not given are
-    guessed. The spec holds nothing of the records but names of columns and, of a script without
-    spaces, the language. It is valid; `before` has the commands that make what it needs.
+    guessed. The spec holds nothing of the records but names of columns and their language. It is
+    valid; `before` has the commands that make what it needs.
 
     Args:
         corpus: a file or a glob.
@@ -40,6 +41,8 @@ def propose_spec(
         user: the column that tells users; by default, one that is named so.
         users: the approximate number of users, a public figure, where they are protected.
         label: a column to copy as it is: nothing protects it.
+        language: the texts' language, as a code; by default, what their script or their frequent
+            words tell.
         output: the file to write, which must not exist; None writes none.
 
     Raises:
@@ -57,7 +60,7 @@ def propose_spec(
     )
     place = fspath(corpus)
     found = columns.look(absolute(place))
-    named = {"text": text, "id": id, "user": user, "label": label}
+    named = {"text": text, "id": id, "user": user, "label": label, "language": language}
     chosen = proposal.answers(place, proposal.Wanted(want), unit, found, named, users)
     proposed = proposal.propose(chosen)
     if output is not None:

@@ -26,6 +26,12 @@ from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.installed import require_installed
 
 WORDS = "words.txt"
+LISTED = (
+    *("ar", "bg", "bn", "ca", "cs", "da", "de", "el", "en", "es", "fa", "fi", "fr", "he", "hi"),
+    *("hu", "id", "is", "it", "ja", "ko", "lt", "lv", "mk", "ms", "nb", "nl", "pl", "pt", "ro"),
+    *("ru", "sk", "sl", "sv", "ta", "tr", "uk", "ur", "vi", "zh"),
+)
+"""The languages that wordfreq has, of those that tokenisers and artefacts know."""
 _LICENCE = "CC BY-SA 4.0"
 
 

@@ -31,6 +31,14 @@ def _ask(context: click.Context, option: click.Parameter, given: str | None) -> 
     return str(click.prompt("Wanted", type=click.Choice(_WANTED), err=True))
 
 
+def _named(language: str | None, *, guessed: bool) -> str:
+    from quietcorpus.indexes.languages import LANGUAGES
+
+    if language is None:
+        return "not recognised; --language gives it"
+    return LANGUAGES[language] + (", it seems; --language gives another" if guessed else "")
+
+
 @command(short_help="Write a first spec for a corpus.", note="; nothing was written")
 @click.argument("corpus")
 @click.option(
@@ -49,6 +57,11 @@ def _ask(context: click.Context, option: click.Parameter, given: str | None) -> 
 )
 @click.option("--label", help="A column to copy as it is: nothing protects it.")
 @click.option(
+    "--language",
+    help="The language of the texts, as a code, such as en, de or ja; by default, what their "
+    "frequent words or their script tell.",
+)
+@click.option(
     "--output",
     default="spec.yaml",
     show_default=True,
@@ -58,7 +71,8 @@ def init(corpus: str, output: str, **given: Any) -> Iterator[str]:
     """Write a first spec for CORPUS, a file or a glob, with the reasons beside its values.
 
     The first thousand records are looked at, for their columns. What you want and whom you protect
-    decide the kind of release. Nothing of a record is printed or written but names of columns.
+    decide the kind of release. Nothing of a record is printed or written but names of columns, and
+    the language of the texts.
 
     \b
       quietcorpus init complaints.parquet --want counts --label product
@@ -69,6 +83,7 @@ def init(corpus: str, output: str, **given: Any) -> Iterator[str]:
         given["protect"] = click.prompt("Whom does the guarantee hide?", type=choice, err=True)
     proposed = qc.propose_spec(corpus, output=output, **given)
     yield f"spec      {output}: {proposed.kind}"
+    yield f"language  {_named(proposed.language, guessed=given['language'] is None)}"
     for step in proposed.before:
         yield f"first     {step}"
     yield f"then      quietcorpus release {output}"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from quietcorpus.indexes.segmentation import language_of, letters_by_script
+from quietcorpus.indexes.segmentation import letters_by_script
+from quietcorpus.indexes.written_language import language_of
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.sources import first_records
 
@@ -36,7 +36,7 @@ class Column:
             script without spaces count as a word.
         distinct: the number of different values.
         missing: the number of records without a value.
-        language: the code of the language, if it is written without spaces between words.
+        language: the code of the language that its texts seem to be in, or None.
     """
 
     name: str
@@ -56,10 +56,8 @@ class Column:
         apart = sum(len(value.split()) for value in there) if strings else 0
         together = sum((own.total() - own["kana"]) // 3 for own in counts)
         words = (apart + together) / max(1, len(there))
-        whole = sum(counts, Counter())
-        letters = sum(character.isalpha() for value in there for character in value) if whole else 0
         distinct = len({value if strings else repr(value) for value in there})
-        missing, language = len(values) - len(there), language_of(whole, letters)
+        missing, language = len(values) - len(there), language_of(there) if strings else None
         return cls(name, len(values), strings, words, distinct, missing, language)
 
     @property

@@ -11,6 +11,11 @@ from enum import StrEnum
 
 from ruamel.yaml import YAML
 
+from quietcorpus.indexes import sentences
+from quietcorpus.indexes.languages import DOTLESS, ELIDED, LANGUAGES, MARKED
+from quietcorpus.indexes.segmentation import DIVIDED
+from quietcorpus.indexes.tokenizers import EXTRA, ICU_WORDS_NAME
+from quietcorpus.pipelines.artefacts.vocabulary import LISTED
 from quietcorpus.pipelines.init import columns
 from quietcorpus.pipelines.init.lines import line, note, quoted
 from quietcorpus.pipelines.spec.loading import as_spec
@@ -18,7 +23,13 @@ from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import missing_column
 
 _ENGLISH = "en"
-_ICU_WORDS = "icu-words-v1"
+_RULES: Mapping[str, str] = {
+    **dict.fromkeys(DIVIDED, "texts have no spaces between words, and a dictionary divides them"),
+    **dict.fromkeys(ELIDED, "elided words stand alone"),
+    **dict.fromkeys(DOTLESS, "I is the capital of the dotless letter"),
+    **dict.fromkeys(MARKED, "points, harakat and joiners make no difference between words"),
+}
+"""The reasons for `icu-words-v1`, by the languages whose words differ by it."""
 
 
 class Wanted(StrEnum):
@@ -65,7 +76,7 @@ class Answers:
         label: a column to copy as it is, or None.
         labels: the columns that may be labels.
         release: the release's id.
-        language: the code of the language, if it is written without spaces between words.
+        language: the code of the texts' language, or None if it is not known.
     """
 
     corpus: str
@@ -89,11 +100,13 @@ class Proposal:
         kind: the kind of release.
         content: the YAML, with comments.
         before: the commands that make what it needs, once, in order.
+        language: the code of the texts' language, or None if it is not known.
     """
 
     kind: str
     content: str
     before: tuple[str, ...]
+    language: str | None = None
 
 
 def unit(wanted: Wanted, protected: Protected | None) -> Protected:
@@ -118,10 +131,13 @@ def answers(
     given: Mapping[str, str | None],
     users: int | None,
 ) -> Answers:
-    """Complete the given columns by guesses; raises InputError for one that is not there."""
+    """Complete the given columns, and the language, by guesses.
+
+    Raises InputError for a column that is not there, and for what this kind of release cannot have.
+    """
     names = [one.name for one in found]
     for key, name in given.items():
-        if name is not None and name not in names:
+        if key != "language" and name is not None and name not in names:
             listed = names if corpus.endswith(".parquet") else None
             raise InputError(missing_column(key, name, corpus, listed))
     text = given.get("text") or columns.text_column(found)
@@ -146,8 +162,25 @@ def answers(
         given.get("label"),
         tuple(columns.label_columns(found, text)),
         _release_id(corpus, wanted, protected),
-        next(one.language for one in found if one.name == text),
+        _language(wanted, given.get("language") or _written_in(found, text)),
     )
+
+
+def _written_in(found: Sequence[columns.Column], text: str) -> str | None:
+    return next(one.language for one in found if one.name == text)
+
+
+def _language(wanted: Wanted, language: str | None) -> str | None:
+    """Return the language, of which there must be sentences, if they are what is needed."""
+    if language is not None and language not in LANGUAGES:
+        raise InputError(f"language: {language!r} is not known; give one of {', '.join(LANGUAGES)}")
+    if language and wanted is Wanted.DOCUMENT_VECTORS and language not in sentences.LANGUAGES:
+        raise InputError(
+            f"language: the texts are taken for {LANGUAGES[language]}, of whose sentences the "
+            f"splitter has no rules, and {wanted} need them; want something else, or give the "
+            "language if it is another"
+        )
+    return language
 
 
 def _check_of_use(
@@ -171,7 +204,7 @@ def propose(answers: Answers) -> Proposal:
     kind, block, before = _MECHANISMS[answers.wanted, answers.protected](answers)
     content = "\n".join([*_head(answers), "mechanism:", *(f"  {line}" for line in block), ""])
     as_spec(YAML(typ="safe", pure=True).load(content))  # raises InputError, as a release would
-    return Proposal(kind, content, before)
+    return Proposal(kind, content, before, answers.language)
 
 
 def _release_id(corpus: str, wanted: Wanted, protected: Protected) -> str:
@@ -186,6 +219,7 @@ def _release_id(corpus: str, wanted: Wanted, protected: Protected) -> str:
 def _head(answers: Answers) -> list[str]:
     lines = [
         "# A first spec. Read what stands beside each value before anything is released.",
+        *_of_language(answers.language),
         line("release", answers.release, "an id of its own"),
         "input:",
         f"  path: {quoted(answers.corpus)}",
@@ -203,6 +237,12 @@ def _head(answers: Answers) -> list[str]:
     return [*lines, f"output: releases/{answers.release}"]
 
 
+def _of_language(language: str | None) -> list[str]:
+    if language is None:
+        return note("The texts' language was not recognised: `--language` gives it to `init`.")
+    return [f"# The texts are taken for {LANGUAGES[language]}."]
+
+
 _OF_ROWS = (Wanted.COUNTS, Wanted.TEXT, Wanted.DOCUMENT_VECTORS)
 _BY_ROW = (Protected.WORDS, Protected.SENTENCES)
 
@@ -212,23 +252,30 @@ _Block = tuple[str, list[str], tuple[str, ...]]
 def _chosen(answers: Answers) -> list[str]:
     """Return what is said of a private vocabulary, and the way to a public one."""
     guessed = "" if answers.language else " Give the language of your texts in place of `en`."
+    way = _list_of_words(answers)
+    listed = f": `{way}` writes one, for" if way else ", as"
     return note(
         "The words are chosen from the corpus, at a cost of their own. A public list costs "
-        f"nothing: `{_list_of_words(answers)}` writes one, for `vocabulary: {{public: "
-        f"words/words.txt}}`.{guessed}"
+        f"nothing{listed} `vocabulary: {{public: words/words.txt}}`.{guessed}"
     )
 
 
-def _list_of_words(answers: Answers) -> str:
+def _list_of_words(answers: Answers) -> str | None:
+    """Return the command that writes a public list; None for a language of which it has none."""
     language = answers.language or _ENGLISH
-    return f"quietcorpus index build-vocabulary --language {language} --output words"
+    if language not in LISTED:
+        return None
+    return f"quietcorpus index build-vocabulary{_of_words(language)} --output words"
 
 
 def _of_tokenizer(answers: Answers) -> str:
     """Return the options by which an artefact has the words of the corpus."""
-    if answers.language is None:
-        return ""
-    return f" --tokenizer {_ICU_WORDS} --language {answers.language}"
+    return "" if answers.language is None else _of_words(answers.language)
+
+
+def _of_words(language: str) -> str:
+    named = f" --tokenizer {ICU_WORDS_NAME}" if language in _RULES else ""
+    return f"{named} --language {language}"
 
 
 def _counts(answers: Answers) -> _Block:
@@ -291,7 +338,8 @@ def _words(answers: Answers) -> _Block:
 
 
 def _sentences(answers: Answers) -> _Block:
-    options = f" --language {answers.language} --encoder FOLDER" if answers.language else ""
+    other = answers.language not in (None, _ENGLISH)
+    options = f" --language {answers.language} --encoder FOLDER" if other else ""
     return (
         "sentence-embeddings",
         [
@@ -339,9 +387,12 @@ def _texts(answers: Answers) -> _Block:
 
 
 def _of_english(answers: Answers) -> list[str]:
-    """Return that the encoder is of English, if nothing is known of the corpus's language."""
-    if answers.language:
+    """Return what is said of the encoder, which is of English unless another is given."""
+    if answers.language == _ENGLISH:
         return []
+    if answers.language:
+        of = LANGUAGES[answers.language]
+        return note(f"FOLDER, in the command that builds them, holds an encoder that knows {of}.")
     options = "`--language` and `--encoder FOLDER`"
     return note(f"Its encoder is of English. For another language, build it with {options}.")
 
@@ -356,6 +407,7 @@ def _strata(answers: Answers) -> list[str]:
 
 
 def _vectors(answers: Answers) -> _Block:
+    way = _list_of_words(answers)
     return (
         "word-embeddings",
         [
@@ -364,19 +416,29 @@ def _vectors(answers: Answers) -> _Block:
             *_of_users(answers),
             *_odds("4", "all that one user wrote"),
             line("delta", _delta(answers.users), "well below 1 / users: the chance to fail"),
+            *_of_own_list(answers),
             line("vocabulary", "{public: words/words.txt}", "the words that have vectors"),
             line("dimensions", "50", "of the vectors"),
             *_tokenizer(answers),
         ],
-        (_list_of_words(answers),),
+        (way,) if way else (),
     )
 
 
-def _tokenizer(answers: Answers) -> list[str]:
-    if answers.language is None:
+def _of_own_list(answers: Answers) -> list[str]:
+    """Return where words come from, if no command has them."""
+    if _list_of_words(answers):
         return []
-    why = "The texts have no spaces between words: a dictionary divides them."
-    return [*note(why), f"tokenizer: {{name: {_ICU_WORDS}, language: {answers.language}}}"]
+    of = LANGUAGES[answers.language or _ENGLISH]
+    return note(f"Make a list of words of {of} from public texts, one a line.")
+
+
+def _tokenizer(answers: Answers) -> list[str]:
+    language = answers.language
+    if language is None or language not in _RULES:
+        return []
+    why = f"Words of {LANGUAGES[language]} by the extra `{EXTRA}`: {_RULES[language]}."
+    return [*note(why), f"tokenizer: {{name: {ICU_WORDS_NAME}, language: {language}}}"]
 
 
 def _of_users(answers: Answers) -> list[str]:

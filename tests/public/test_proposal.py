@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - letters of many scripts
 """A first spec: its kind, the guesses at columns, and that it runs as it is written."""
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 import quietcorpus as qc
+from quietcorpus.indexes.languages import LANGUAGES
+from quietcorpus.pipelines.artefacts.vocabulary import LISTED
 from quietcorpus.pipelines.init import columns
 from quietcorpus.pipelines.init.proposal import (
     PROTECTS,
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from tests.conftest import Workspace
 
 CANARY = "zqxcanary"
+ENGLISH = "English, it seems; --language gives another"
 KINDS = {
     ("counts", "words"): "bag-of-words",
     ("terms", "words"): "histogram",
@@ -86,7 +90,7 @@ def test_every_proposal_runs_as_it_is_written(
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     kind = KINDS[want, protect]
-    assert lines[0] == f"spec      spec.yaml: {kind}"
+    assert lines[:2] == [f"spec      spec.yaml: {kind}", f"language  {ENGLISH}"]
     assert lines[-1] == "then      quietcorpus release spec.yaml"
     content = (corpus.folder / "spec.yaml").read_text()
     assert CANARY not in done.stdout + done.stderr + content
@@ -176,6 +180,14 @@ def test_guesses() -> None:
         ({"want": "terms", "label": "author"}, "label: terms have no row of a document that a col"),
         ({"want": "counts", "user": "author"}, "user: words are protected, and not users; leave"),
         ({"want": "counts", "users": 9}, "users: words are protected, and not users; leave it o"),
+        (
+            {"want": "terms", "language": "xx"},
+            "language: 'xx' is not known; give one of af, am, ar",
+        ),
+        (
+            {"want": "document-vectors", "language": "tr"},
+            "language: the texts are taken for Turkish, of whose sentences the splitter has no rul",
+        ),
         ({"want": "terms", "output": "there"}, "output: there exists; name another file"),
         ({"want": "terms", "output": "no/such"}, "output: no/such cannot be written; check the p"),
     ],
@@ -256,38 +268,70 @@ def test_who_is_not_asked_must_say(workspace: Workspace) -> None:
     assert "Missing option '--want'" in done.stderr
 
 
+TURKISH = "bu şehir çok eski ve bir tarih kitabı gibi, ama her gün daha da büyük olarak anlatılır"
+
+
 @pytest.mark.parametrize(
-    ("text", "language"),
+    ("text", "language", "rule"),
     [
-        ("น้ำท่วมที่กรุงเทพฯ", "th"),
-        ("我喜欢在北京大学学习中文", "zh"),
-        ("私は東京タワーへ行きました", "ja"),
-        ("a text with one 京 in it", None),
-        ("안녕하세요 저는 학생입니다", None),
+        ("น้ำท่วมที่กรุงเทพฯ", "th", "icu-words-v1"),
+        ("我喜欢在北京大学学习中文", "zh", "icu-words-v1"),
+        ("私は東京タワーへ行きました", "ja", "icu-words-v1"),
+        (TURKISH, "tr", "icu-words-v1"),
+        ("le chat est sur la table et il ne veut pas de l'eau", "fr", "icu-words-v1"),
+        ("der Hund ist nicht in dem Haus und die Katze auch nicht", "de", None),
+        ("안녕하세요 저는 학생입니다", "ko", None),
+        ("the dog is not in the house and the cat is not on it", "en", None),
+        ("lorem ipsum dolor sit 京 amet", None, None),
     ],
 )
-def test_texts_without_spaces_get_a_dictionary(text: str, language: str | None) -> None:
-    # Kills: a spec by which every clause is a word; a language that the script does not tell; a
-    # command that would make an artefact of English.
+def test_artefacts_are_of_the_texts_language(
+    text: str, language: str | None, rule: str | None
+) -> None:
+    # Kills: a spec by which every clause is a word, or a rule that the language does not ask for; a
+    # language that the texts do not tell; a command that would make an artefact of English, or
+    # that is refused; a language of which nothing is said.
     found = described(label=["a", "b"] * 20, words=[f"{text} {number}" for number in range(40)])
     given = dict.fromkeys(("text", "id", "user", "label"))
     for wanted, units in PROTECTS.items():
         for unit in set(units) - {Protected.USERS}:
+            if wanted is Wanted.DOCUMENT_VECTORS and language in {"th", "tr"}:
+                with pytest.raises(qc.InputError, match=r"^language: the texts are taken for T"):
+                    answers("corpus.parquet", wanted, unit, found, given, None)
+                continue
             chosen = answers("corpus.parquet", wanted, unit, found, given, None)
             assert chosen.text == "words"
             proposed = propose(chosen)
+            assert proposed.language == language
+            said = proposed.content.replace("\n  # ", " ")
+            assert f"# The texts are taken for {LANGUAGES.get(language or '')}." in said or (
+                language is None and "# The texts' language was not recognised" in said
+            )
             block = YAML(typ="safe", pure=True).load(proposed.content)["mechanism"]
-            named = {"name": "icu-words-v1", "language": language}
-            divided = language and unit is Protected.WORDS
+            divided = rule and unit is Protected.WORDS
+            named = {"name": rule, "language": language}
             assert block.get("tokenizer") == (named if divided else None)
+            of_words = f"--tokenizer {rule} " if rule else ""
             for step in proposed.before:
-                assert (f"--language {language}" in step) == bool(language)
+                other = language not in {None, "en"} or (language and "candidates" not in step)
+                assert (f"--language {language}" in step) == bool(other)
+                assert ("--encoder FOLDER" in step) == bool("candidates" in step and other)
+                assert (of_words in step) or "candidates" in step
             if "vocabulary" in block:
-                said = proposed.content.replace("\n  # ", " ")
-                assert f"build-vocabulary --language {language or 'en'} " in said
-    options = "--tokenizer icu-words-v1 --language th"
-    text = answers("corpus.parquet", Wanted.TEXT, Protected.WORDS, found, given, None)
-    assert (options in propose(text).before[0]) == (language == "th")
+                way = f"build-vocabulary {of_words}--language {language or 'en'} "
+                assert (way in said) == (language in {*LISTED, None})
+
+
+def test_a_given_language_is_taken() -> None:
+    # Kills: a guess that cannot be put right; vectors of words whose list no command has.
+    found = described(sender=["a", "b"] * 20, words=[f"{TURKISH} {n}" for n in range(40)])
+    given = dict.fromkeys(("text", "id", "user", "label")) | {"language": "af"}
+    chosen = answers("corpus.parquet", Wanted.TERMS, Protected.WORDS, found, given, None)
+    assert propose(chosen).language == "af"
+    chosen = answers("corpus.parquet", Wanted.WORD_VECTORS, Protected.USERS, found, given, 1000)
+    proposed = propose(chosen)
+    assert proposed.before == ()
+    assert "# Make a list of words of Afrikaans from public texts, one a line." in proposed.content
 
 
 def test_a_label_of_public_texts_is_offered_as_strata() -> None:

@@ -1,0 +1,135 @@
+# ruff: noqa: RUF001 - letters of many scripts
+"""The language that texts are written in, guessed by their script and their function words.
+
+Some scripts are of one language. Elsewhere, the words that hold sentences together (the, of, and)
+make up a fourth to a half of texts on any subject, and other languages have few of them. The words
+below are articles, pronouns, prepositions, conjunctions, particles and forms of to be, as grammars
+list them, in the normal form NFKC and lower case.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import pyarrow as pa
+
+from quietcorpus.indexes import segmentation
+from quietcorpus.indexes.tokenizers import UNICODE_WORDS
+
+FUNCTION_WORDS: Mapping[str, str] = {
+    "af": "die van en in is het nie wat om met vir hy dat as sy te ek was 'n aan kan ook sal ons",
+    "ar": "في من على أن إلى عن ما لا هذا هذه التي الذي مع كان هو هي أو كل بعد لم قد ذلك بين إن ثم",
+    "az": "və bir bu ilə üçün də da ki o isə olan kimi daha çox hər sonra ən ya nə mən var deyil",
+    "be": "і у не на што з як да гэта па за а ён але яго для ад было яны ў мы я каб калі",
+    "bg": "на и в да се за от са не с е като по това че със или който при до която ще му те",
+    "ca": "de la i el que a en els les un una per amb no es del al dels va és són com més ha però",
+    "cs": "a se v na je že s z do o to i k pro za jako by od ve po ale si jsou který jsem není při",
+    "cy": "y yn a i o ar ac yr ei mae wedi oedd fel gan am nid sydd bod hyn hwn gyda ond roedd",
+    "da": "og i at er en det til på som for af med den de ikke der et har var efter blev sig hvad",
+    "de": "der die und in den von zu das mit ist nicht im für sich des dem ein eine auf als auch",
+    "en": "the of and to in a is that for it was on with as be by at he this are i you not from",
+    "es": "de la que el en y a los se del las un por con no una su para es al lo como más pero",
+    "et": "ja on ei et oli see ka kui aga ta oma mis nii siis või ning seda mida ma selle kes nad",
+    "eu": "eta da ez du dira bat dute ere baina zen izan hau den dela egin hori zuen bere edo",
+    "fa": "و در به از که این را با است برای آن یک خود تا بر بود هم شد ها یا اما می ما من هر",
+    "fi": "ja on ei että oli se hän mutta myös kun niin ovat tai joka kuin sen ole jos mukaan ne",
+    "fr": "de la le et les des en un une du que est pour dans qui par sur pas au ne plus ce il je",
+    "ga": "an a na i ar le go is agus do ag bhí tá sé ó as de nach bhfuil mar sin ach seo faoi",
+    "gl": "de a o que e do da en os unha un das para con dos ao non polo na no é como súa pola",
+    "hi": "के का की है में से को और पर ने यह कि एक भी हैं नहीं था हो लिए तो इस कर वह या",
+    "hr": "i je u na da se za od su a s ne to kao iz o koji što bi sa koja će nije po sam",
+    "hu": "a az és hogy nem is egy ez volt de meg csak ha van már vagy mint el azt még kell ki",
+    "id": "yang dan di ini itu dengan untuk dari dalam tidak adalah akan karena bahwa bisa namun",
+    "is": "og í að á sem er til um við var en ekki með fyrir það hann af frá voru hún ég þess þá",
+    "it": "di e che il la in a per è un del non una con sono della i si da le al nel dei come",
+    "lt": "ir į kad su iš yra tai kaip o buvo bet ne nuo jo apie per prie ar iki dėl už po taip",
+    "lv": "un ir ar no kas uz par ka lai tika arī bet pēc tas kā bija tā vai pie nav es to tikai",
+    "mk": "и на во да се од за со е не што ги го како по ќе а ја беше која кој сè или но",
+    "mr": "आहे आणि या हे व तर होते होता मध्ये आहेत ते नाही त्या की एक हा ही करून असे काही पण",
+    "ms": "yang dan di ini itu dengan untuk dari dalam tidak adalah akan kerana bahawa boleh ialah",
+    "nb": "og i det er på som til en av for ikke med har at de den et var etter ble seg meg hva å",
+    "ne": "छ र को मा पनि हो यो लागि छन् एक गर्न तर भने गरेको थियो भएको यस नै उनले हुन्छ",
+    "nl": "de van het een en in is dat op te met voor niet zijn er aan die ook als om door bij",
+    "pl": "i w na z się nie do że to jest o jak po za od przez ale dla są jego był czy co już",
+    "pt": "de a o que e do da em um para é com não uma os no se na por mais as dos como foi",
+    "ro": "și de în a la cu pe nu că o un din care este mai să pentru al se au sau fost prin",
+    "ru": "и в не на что с по как это из за к но о у для от его он же то все был так",
+    "sk": "a sa v na je že s z do o to aj k pre za ako by od vo po ale si sú ktorý som nie pri",
+    "sl": "in je v na se za da so ki z s pa ne bi po tudi ni kot od ali iz bil če pri še",
+    "sq": "të e në dhe një që për me i nga është se më si u do ka nuk nëse kjo ky por ishte",
+    "sr": "и је у на да се за од су а с не то као из о који што би са која ће није по",
+    "sv": "och i att det som en på är av för med den till inte om har ett de var jag från vid men",
+    "sw": "na ya wa kwa ni katika za la kama hii huo ambayo yake hiyo lakini pia kuwa cha vya wao",
+    "tl": "sa ng ang na mga at ay isang hindi ito ko kung may ni si para pa din nila siya niya",
+    "tr": "ve bir bu için da de ile ne daha çok olarak gibi olan kadar her ise en sonra değil ama",
+    "uk": "і в не на що з у до це та як за й а для по від його але він був про або є",
+    "ur": "کے کی میں ہے اور سے کا کو نے پر کہ اس ہیں یہ بھی ایک ہو تھا وہ نہیں جو کر تو",
+    "vi": "và là của có được trong không một các cho với người này những đã ở để khi như đến",
+}
+"""By the languages' codes in `LANGUAGES`, about twenty each."""
+
+_SCRIPTS: Mapping[str, str] = {
+    **{"bn": "\u0980-\u09ff", "el": "\u0370-\u03ff\u1f00-\u1fff", "gu": "\u0a80-\u0aff"},
+    **{"he": "\u0590-\u05ff", "hy": "\u0530-\u058f", "ka": "\u10a0-\u10ff\u1c90-\u1cbf"},
+    **{"kn": "\u0c80-\u0cff", "ko": "\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3"},
+    **{"ml": "\u0d00-\u0d7f", "pa": "\u0a00-\u0a7f", "si": "\u0d80-\u0dff"},
+    **{"ta": "\u0b80-\u0bff", "te": "\u0c00-\u0c7f"},
+}
+"""The characters of scripts that mostly one language is written in."""
+_SHARE_OF_SCRIPT = 2 / 3
+
+_WORDS = {language: frozenset(words.split()) for language, words in FUNCTION_WORDS.items()}
+_LEAST_WORDS = 100
+_LEAST_SHARE = 0.08
+_LEAD = 2
+_CHARACTERS = 500
+
+
+def language_of(texts: Sequence[str]) -> str | None:
+    """Return the code of the language that texts are written in, or None if it cannot be told.
+
+    It is told of a hundred words or more, or by a script. Close relatives, as Danish and Norwegian,
+    are told apart by the words that they do not share. At most 500 characters of a text are looked
+    at.
+    """
+    parts = [text[:_CHARACTERS] for text in texts]
+    counts = sum(map(segmentation.letters_by_script, parts), Counter())
+    letters = sum(character.isalpha() for part in parts for character in part)
+    found = segmentation.language_of(counts, letters) or _of_script(parts, letters)
+    return found or of_words(_counted(parts))
+
+
+def of_words(counts: Mapping[str, float]) -> str | None:
+    """Return the language of words by how often each is there, or None if it cannot be told."""
+    total = sum(counts.values())
+    if total < _LEAST_WORDS:
+        return None
+
+    def share(words: Iterable[str]) -> float:
+        return sum(counts.get(word, 0) for word in words) / total
+
+    second, first = sorted(_WORDS, key=lambda language: share(_WORDS[language]))[-2:]
+    own, other = _WORDS[first], _WORDS[second]
+    told = share(own) >= _LEAST_SHARE and share(own - other) >= _LEAD * share(other - own)
+    return first if told else None
+
+
+def _of_script(parts: Sequence[str], letters: int) -> str | None:
+    for language, characters in _SCRIPTS.items():
+        own = sum(len(re.findall(f"[{characters}]", part)) for part in parts)
+        if letters and own >= _SHARE_OF_SCRIPT * letters:
+            return language
+    return None
+
+
+def _counted(parts: Sequence[str]) -> Counter[str]:
+    """Count the words of texts, of which an apostrophe ends one."""
+    apart = pa.array([re.sub("['\u2019]", " ", part) for part in parts], pa.large_string())
+    tokens = UNICODE_WORDS.tokenize(apart)
+    data = tokens.data.tobytes()
+    return Counter(
+        data[start:end].decode()
+        for start, end in zip(tokens.starts.tolist(), tokens.ends.tolist(), strict=True)
+    )
