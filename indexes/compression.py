@@ -11,7 +11,7 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.compiled import compiled
+from quietcorpus.indexes.assignment import Assignment, assign
 
 Bins = npt.NDArray[np.int32]
 """Each term's bin, int32 (V,), with values in 0 .. K - 1; no bin is empty."""
@@ -45,6 +45,7 @@ def bins_of(
     *,
     weights: npt.NDArray[np.int64] | None = None,
     vectors: npt.NDArray[np.float32] | None = None,
+    assignment: Assignment = Assignment.GREEDY,
 ) -> Bins:
     """Make a map of `terms` terms.
 
@@ -55,6 +56,10 @@ def bins_of(
         generator: the source of what the map leaves to chance.
         weights: the noisy histogram, (V,), for `frequency`.
         vectors: the terms' public vectors, (V, d), for a method that is embedded.
+        assignment: how `embedding-cluster` fills clusters of equal size.
+
+    Raises:
+        ValueError: more terms times bins than `assignment.MOST_DISTANCES`, for `optimal`.
     """
     match method:
         case Method.NONE:
@@ -66,7 +71,7 @@ def bins_of(
             return frequency(weights, bins)
         case Method.EMBEDDING_CLUSTER:
             assert vectors is not None
-            return embedding_cluster(vectors, bins, generator)
+            return embedding_cluster(vectors, bins, generator, assignment)
         case Method.EMBEDDING_DISPERSE:
             assert vectors is not None
             return embedding_disperse(vectors, bins, generator)
@@ -88,10 +93,13 @@ def frequency(weights: npt.NDArray[np.int64], bins: int) -> Bins:
 
 
 def embedding_cluster(
-    vectors: npt.NDArray[np.float32], bins: int, generator: np.random.Generator
+    vectors: npt.NDArray[np.float32],
+    bins: int,
+    generator: np.random.Generator,
+    assignment: Assignment = Assignment.GREEDY,
 ) -> Bins:
     """Make every cluster a bin, of K clusters whose sizes differ by at most one."""
-    return equal_clusters(vectors, bins, generator)
+    return equal_clusters(vectors, bins, generator, assignment)
 
 
 def embedding_disperse(
@@ -104,11 +112,15 @@ def embedding_disperse(
 
 
 def equal_clusters(
-    vectors: npt.NDArray[np.float32], clusters: int, generator: np.random.Generator
+    vectors: npt.NDArray[np.float32],
+    clusters: int,
+    generator: np.random.Generator,
+    assignment: Assignment = Assignment.GREEDY,
 ) -> Bins:
-    """Run k-means, then put each vector at the nearest centroid with room (sizes differ by <= 1).
+    """Run k-means, then put each vector at a near centroid with room (sizes differ by <= 1).
 
-    The vectors that would lose most by their second choice choose first.
+    Raises:
+        ValueError: more vectors times clusters than `assignment.MOST_DISTANCES`, for `optimal`.
     """
     if clusters == 1:
         return np.zeros(len(vectors), dtype=np.int32)
@@ -120,11 +132,10 @@ def equal_clusters(
     # empty ones by draws of its own: a release's bytes would change.
     seeds = vectors[generator.choice(len(vectors), clusters, replace=False)]
     with warnings.catch_warnings():
-        # A cluster that runs empty keeps its centroid; `_assign` fills every cluster in any case.
+        # A cluster that runs empty keeps its centroid; `assign` fills every cluster in any case.
         warnings.filterwarnings("ignore", message="One of the clusters is empty")
         centroids, _ = kmeans2(vectors, seeds, iter=20, minit="matrix", missing="warn")
-    assigned: Bins = _assign(vectors, centroids.astype(np.float32))
-    return assigned
+    return assign(vectors, centroids.astype(np.float32), assignment)
 
 
 def _deal(order: npt.NDArray[np.int64], bins: int) -> Bins:
@@ -132,29 +143,3 @@ def _deal(order: npt.NDArray[np.int64], bins: int) -> Bins:
     dealt = np.empty(len(order), dtype=np.int32)
     dealt[order] = np.arange(len(order)) % bins
     return dealt
-
-
-@compiled
-def _assign(vectors, centroids):  # type: ignore[no-untyped-def]
-    terms, clusters = len(vectors), len(centroids)
-    regret = np.empty(terms, dtype=np.float32)
-    norms = (centroids * centroids).sum(axis=1)
-    for term in range(terms):
-        # |v - c|^2 less the term's own norm, which every cluster shares.
-        distances = norms - 2 * np.dot(centroids, vectors[term])
-        nearest = distances.argmin()
-        best = distances[nearest]
-        distances[nearest] = np.inf
-        regret[term] = distances.min() - best
-    room = np.full(clusters, terms // clusters)
-    room[: terms % clusters] += 1
-    assigned = np.empty(terms, dtype=np.int32)
-    for term in np.argsort(-regret):
-        distances = norms - 2 * np.dot(centroids, vectors[term])
-        for cluster in range(clusters):
-            if room[cluster] == 0:
-                distances[cluster] = np.inf
-        nearest = distances.argmin()
-        assigned[term] = nearest
-        room[nearest] -= 1
-    return assigned

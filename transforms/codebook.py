@@ -11,6 +11,7 @@ import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 
+from quietcorpus.indexes.assignment import BYTES_OF_DISTANCE, MOST_DISTANCES, Assignment
 from quietcorpus.indexes.compression import Method, bins_of
 from quietcorpus.indexes.embeddings import read_vectors
 from quietcorpus.indexes.vectors import VectorsError
@@ -24,20 +25,37 @@ from quietcorpus.transforms.vocabulary import KeySource
 
 @dataclass(frozen=True)
 class Compression:
-    """The parameters of a compression map: method, number of bins, and artefact of vectors."""
+    """The parameters of a compression map.
+
+    Attributes:
+        method: the map.
+        size: the number of bins; None for a method that is not sized.
+        vectors: the artefact of public vectors; None for a method that is not embedded.
+        assignment: how `embedding-cluster` fills its clusters.
+    """
 
     method: Method
     size: int | None = None
     vectors: FileSource | None = None
+    assignment: Assignment = Assignment.GREEDY
 
-
-def check_size(size: int, terms: int, refusal: type[InputError] = InputError) -> None:
-    """Raise a refusal for more bins than terms."""
-    if size > terms:
-        raise refusal(
-            f"mechanism.compression.size: {size} is larger than the vocabulary of {terms} "
-            f"terms; give at most {terms}"
-        )
+    def check(self, terms: int, refusal: type[InputError] = InputError) -> None:
+        """Raise a refusal for more bins than terms, or more distances than `optimal` takes."""
+        if self.size is None:
+            return
+        if self.size > terms:
+            raise refusal(
+                f"mechanism.compression.size: {self.size} is larger than the vocabulary of {terms} "
+                f"terms; give at most {terms}"
+            )
+        distances = terms * self.size
+        memory = f"{BYTES_OF_DISTANCE * distances / 1e9:.1f} GB"
+        if self.assignment is Assignment.OPTIMAL and distances > MOST_DISTANCES:
+            raise refusal(
+                f"mechanism.compression.assignment: optimal compares {terms:,} terms with "
+                f"{self.size:,} bins, which takes {memory}; give at most "
+                f"{MOST_DISTANCES // terms:,} bins for so many terms, or take greedy"
+            )
 
 
 @dataclass(frozen=True)
@@ -83,16 +101,27 @@ def codebook(
 ) -> Codebook:
     """Build a release's codebook; raises InputError for bad vectors.
 
-    Raises NoisyOutcome for more bins than terms: the size of a public list is checked beforehand.
+    Raises NoisyOutcome for more bins than terms, or than `optimal` takes: the size of a public list
+    is checked beforehand.
     """
+    spec.check(len(vocabulary), NoisyOutcome)
     size = spec.size or len(vocabulary)
-    check_size(size, len(vocabulary), NoisyOutcome)
-    stream = key.stage("compression", 1, vocabulary=vocabulary.digest)
+    # Named only where it is not greedy: maps of before the choice keep their generators.
+    chosen = {} if spec.assignment is Assignment.GREEDY else {"assignment": spec.assignment.value}
+    stream = key.stage("compression", 1, vocabulary=vocabulary.digest, **chosen)
     seed = stream.addresses(spec.method.value, [size], [b""])[0]
     # The map is made from public and released data alone, so NumPy's generator may draw it.
     generator = np.random.default_rng(seed)
     vectors = _vectors(spec.vectors, vocabulary) if spec.method.embedded else None
-    bins = bins_of(spec.method, len(vocabulary), size, generator, weights=weights, vectors=vectors)
+    bins = bins_of(
+        spec.method,
+        len(vocabulary),
+        size,
+        generator,
+        weights=weights,
+        vectors=vectors,
+        assignment=spec.assignment,
+    )
     return Codebook(vocabulary, bins, size, weights)
 
 

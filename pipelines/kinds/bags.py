@@ -10,6 +10,7 @@ from types import MappingProxyType
 import apache_beam as beam
 import pyarrow as pa
 
+from quietcorpus.indexes.assignment import Assignment
 from quietcorpus.mechanisms.bag_of_words import Accounting, BagOfWords
 from quietcorpus.mechanisms.guarantees import LimitedPrecision, Spending, compose, round_up
 from quietcorpus.mechanisms.histogram import Histogram
@@ -28,7 +29,7 @@ from quietcorpus.pipelines.spec.bags import BagOfWordsSpec
 from quietcorpus.pipelines.storage.files import rows_of
 from quietcorpus.pipelines.storage.layout import COMPRESSION, VOCABULARY
 from quietcorpus.transforms.artefacts.files import FileSource
-from quietcorpus.transforms.codebook import BuildCodebook, Codebook, Compression, check_size
+from quietcorpus.transforms.codebook import BuildCodebook, Codebook, Compression
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.histogram import ReleaseHistogram
 from quietcorpus.transforms.kept_terms import KEPT_NOWHERE
@@ -51,9 +52,9 @@ class BagOfWordsKind(LimitedPrecisionKind):
     def resolve(cls, spec: BagOfWordsSpec, _workers: int = 1) -> BagOfWordsKind:
         """Find the artefacts; raises InputError for unusable ones, or for more bins than terms."""
         vocabulary = VocabularyStep.resolve(spec)
-        bins, given = spec.compression.size, spec.compression.embedding
-        if vocabulary.size is not None and bins is not None:
-            check_size(bins, vocabulary.size)
+        given = spec.compression.embedding
+        if vocabulary.size is not None:
+            _compression(spec).check(vocabulary.size)
         key = "mechanism.compression.embedding.public"
         return cls(spec, vocabulary, FileSource.resolve(key, given.public) if given else None)
 
@@ -84,8 +85,7 @@ class BagOfWordsKind(LimitedPrecisionKind):
     @property
     def compression(self) -> Compression:
         """Return the settings of the compression map."""
-        given = self.spec.compression
-        return Compression(given.method, given.size, self.embedding)
+        return _compression(self.spec, self.embedding)
 
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:
         splits = splits_of(pipeline, job)
@@ -175,6 +175,11 @@ class BagOfWordsKind(LimitedPrecisionKind):
             statements.row_places(ROW_GROUP_ROWS),
         ]
         return Account(spendings, total, resolved, limits, figure)
+
+
+def _compression(spec: BagOfWordsSpec, vectors: FileSource | None = None) -> Compression:
+    given = spec.compression
+    return Compression(given.method, given.size, vectors, given.assignment or Assignment.GREEDY)
 
 
 def _papers_figure(

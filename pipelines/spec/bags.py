@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, WithJsonSchema, model_validator
 
+from quietcorpus.indexes.assignment import Assignment
 from quietcorpus.indexes.compression import Method
 from quietcorpus.mechanisms.bag_of_words import Accounting
 from quietcorpus.pipelines.spec.limited_precision import LimitedPrecisionSpec
@@ -40,6 +41,14 @@ class CompressionSpec(Strict):
         PublicVectors | None,
         Field(description="word vectors; for `embedding-cluster` and `embedding-disperse` alone"),
     ] = None
+    assignment: Annotated[
+        Assignment | None,
+        Field(
+            strict=False,
+            description="how `embedding-cluster` fills clusters of equal size: `greedy`, the "
+            "default, or `optimal`, with the least sum of squared distances",
+        ),
+    ] = None
 
     @model_validator(mode="after")
     def _complete(self) -> CompressionSpec:
@@ -47,6 +56,8 @@ class CompressionSpec(Strict):
             raise of_key("size", "give the number of bins, unless `method` is none")
         if self.method.embedded != (self.embedding is not None):
             raise of_key("embedding", "give `{public: PATH}` for the embedding methods alone")
+        if self.assignment and self.method is not Method.EMBEDDING_CLUSTER:
+            raise of_key("assignment", "serves `method: embedding-cluster` alone; leave it out")
         return self
 
 

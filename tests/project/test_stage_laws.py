@@ -27,6 +27,7 @@ import pytest
 from apache_beam.pvalue import TaggedOutput
 
 import quietcorpus.mechanisms
+from quietcorpus.indexes.assignment import Assignment
 from quietcorpus.indexes.compression import Method
 from quietcorpus.indexes.inverted_lists import around
 from quietcorpus.indexes.search import EXACT, SearchEngine, Searching
@@ -53,6 +54,7 @@ from quietcorpus.pipelines.kinds.training_workers import STAGE
 from quietcorpus.transforms import vocabulary
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
+from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.artefacts.pool import PoolSource
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.codebook import Codebook, Compression, codebook
@@ -122,6 +124,14 @@ def words(
         mechanism, Fraction(3, 2), "word", "draw", source, search, tuning=tuning
     )
     return WordPrivatizer(given, word_index(), KEY).release(given_texts).rows.to_pylist()
+
+
+def optimal_bins(folder: Path) -> list[int]:
+    lines = [f"{term} {place % 4}.5 {place * place % 7}.25" for place, term in enumerate(TERMS)]
+    (folder / "vectors.txt").write_text("\n".join(lines) + "\n")
+    vectors = FileSource.resolve("vectors", str(folder / "vectors.txt"))
+    spec = Compression(Method.EMBEDDING_CLUSTER, 4, vectors, Assignment.OPTIMAL)
+    return codebook(spec, KEY, None, WORDS).bins.tolist()
 
 
 def bags(accounting: Accounting, bins: int, given_texts: Documents = TEXTS) -> Any:
@@ -289,6 +299,7 @@ DRAWS: dict[str, Callable[[pytest.MonkeyPatch, Path], Any]] = {
     "compression": lambda *_: codebook(
         Compression(Method.RANDOM, 4), KEY, None, WORDS
     ).bins.tolist(),
+    "compression, optimal": lambda _, folder: optimal_bins(folder),
     "documents": lambda *_: bags(Accounting.TIGHT, 16),
     "documents, in bins": lambda *_: bags(Accounting.PER_ENTRY, 4),
     "documents, of rows": lambda *_: bags(Accounting.TIGHT, 4, ROWS),

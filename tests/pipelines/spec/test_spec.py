@@ -145,7 +145,8 @@ MANY = "is not allowed; give a positive whole number of 1,000,000,000,000 at mos
         ),
         (
             {"mechanism.compression.bins": 2},
-            "mechanism.compression.bins: unknown key; allowed here: method, size, embedding",
+            "mechanism.compression.bins: unknown key; allowed here: method, size, embedding, "
+            "assignment",
         ),
         (
             BINS | {"mechanism.compression": EMBEDDED | {"embedding": {"public": "v", "x": 1}}},
@@ -187,6 +188,26 @@ MANY = "is not allowed; give a positive whole number of 1,000,000,000,000 at mos
         (
             BINS | {"mechanism.compression": EMBEDDED},
             "mechanism.compression.embedding: give `{public: PATH}` for the embedding methods al",
+        ),
+        (
+            BINS
+            | {
+                "mechanism.compression": EMBEDDED
+                | {
+                    "method": "embedding-disperse",
+                    "embedding": {"public": "v"},
+                    "assignment": "optimal",
+                }
+            },
+            "mechanism.compression.assignment: serves `method: embedding-cluster` alone; leave it",
+        ),
+        (
+            BINS
+            | {
+                "mechanism.compression": EMBEDDED
+                | {"embedding": {"public": "v"}, "assignment": "best"}
+            },
+            "mechanism.compression.assignment: 'best' is not allowed: ",
         ),
         (
             BINS | {"mechanism.histogram_epsilon": ...},
