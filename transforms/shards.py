@@ -33,7 +33,7 @@ TALLIES = "tallies"
 ROW_GROUP_ROWS = 1 << 14
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Shard:
     """The splits that become one data file.
 
@@ -48,7 +48,7 @@ class Shard:
     records: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Written:
     """A file of the release, as it lies in the staging area.
 
@@ -91,9 +91,11 @@ class Tally:
     @classmethod
     def total(cls, tallies: Iterable[Tally]) -> Tally:
         """Add up tallies; their many parts are joined once, since `+` would copy them each time."""
-        listed = list(tallies)
-        alone = sum((replace(tally, parts=()) for tally in listed), start=cls())
-        return replace(alone, parts=tuple(part for tally in listed for part in tally.parts))
+        total, parts = cls(), list[tuple[str, int]]()
+        for tally in tallies:
+            total += replace(tally, parts=())
+            parts += tally.parts
+        return replace(total, parts=tuple(parts))
 
     @classmethod
     def of_pass(cls, name: str, *splits: Split) -> Tally:

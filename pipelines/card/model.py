@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from typing import Any, Literal
 
@@ -223,7 +224,10 @@ class Card(Part):
 
     def to_json(self) -> str:
         """Return the text of `release.json`."""
-        return json.dumps(self.model_dump(mode="json", exclude_none=True), indent=2) + "\n"
+        # `json.dumps` would hold all pieces at once: a dozen objects for each file.
+        text = io.StringIO()
+        json.dump(self.model_dump(mode="json", exclude_none=True), text, indent=2)
+        return text.getvalue() + "\n"
 
 
 def schema() -> str:

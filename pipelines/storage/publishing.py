@@ -23,6 +23,7 @@ from quietcorpus.pipelines.storage.staging import (
     stagings_of,
 )
 from quietcorpus.transforms.errors import ClaimHeld, InputError, StageError
+from quietcorpus.transforms.in_turn import in_turn
 from quietcorpus.transforms.shards import Written, staged_content
 
 _LOGGER = logging.getLogger("quietcorpus.publishing")
@@ -220,12 +221,13 @@ def _place(
                 raise StageError("publishing was cut short")
             yield chunk
 
+    def put(file: Written) -> None:
+        place(file, until_stopped(staged_content(file, key)))
+
     pool = ThreadPoolExecutor(_FILES_AT_ONCE)
     try:
-        for done in [
-            pool.submit(place, file, until_stopped(staged_content(file, key))) for file in files
-        ]:
-            done.result()
+        for _ in in_turn(pool, put, files):
+            pass
     finally:
         stopped.set()
         pool.shutdown(cancel_futures=True)

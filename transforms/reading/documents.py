@@ -56,7 +56,7 @@ class Corpus:
         return list(dict.fromkeys(name for _, name in self.others))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Split:
     """A part of one file that one worker reads from end to end; `number` is its place in a plan."""
 
@@ -141,7 +141,7 @@ class Documents:
             )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FileState:
     """The state of a file, by which it differs from other files and from its earlier versions.
 

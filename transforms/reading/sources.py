@@ -14,6 +14,7 @@ from apache_beam.io.filesystem import BeamIOError, FileMetadata
 from apache_beam.io.filesystems import FileSystems
 
 from quietcorpus.transforms.errors import InputError, blamed, client_errors
+from quietcorpus.transforms.in_turn import in_turn
 from quietcorpus.transforms.reading import arrow_files, parquet_files, records, saved_datasets
 from quietcorpus.transforms.reading.documents import (
     Corpus,
@@ -73,28 +74,35 @@ def plan(corpus: Corpus) -> Plan:
         raise InputError(f"input.path: {corpus.pattern} holds no documents: every file is empty")
     with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
         # Taken before any file is read: a later comparison with `states` shows every change.
-        found = tuple(pool.map(_state, files))
-        planned = list(pool.map(lambda metadata: _plan_file(metadata.path, corpus), files))
-    schema = planned[0].schema
-    for metadata, other in zip(files, planned, strict=True):
-        if other.schema != schema:
-            key = next(k for k, n in corpus.others if other.schema.field(n) != schema.field(n))
-            raise InputError(
-                f"{key}: {metadata.path} has other column types than {files[0].path}; "
-                "write all files with one schema"
-            )
-    splits = [split for part in planned for split in part.splits]
+        found = tuple(in_turn(pool, _state, files))
+        planned = in_turn(pool, lambda metadata: _plan_file(metadata.path, corpus), files)
+        splits: list[Split] = []
+        schema: pa.Schema | None = None
+        for metadata, part in zip(files, planned, strict=True):
+            schema = part.schema if schema is None else schema
+            if part.schema != schema:
+                raise _other_types(corpus, part.schema, schema, metadata.path, files[0].path)
+            splits += (replace(split, number=len(splits)) for split in part.splits)
     if not splits:
         raise InputError(f"input.path: {corpus.pattern} holds no documents")
-    numbered = [replace(split, number=number) for number, split in enumerate(splits)]
-    return Plan(numbered, schema, found)
+    return Plan(splits, schema, found)
+
+
+def _other_types(
+    corpus: Corpus, schema: pa.Schema, first: pa.Schema, uri: str, first_uri: str
+) -> InputError:
+    """Return the error for a file whose columns have other types than the first file's."""
+    key = next(k for k, n in corpus.others if schema.field(n) != first.field(n))
+    return InputError(
+        f"{key}: {uri} has other column types than {first_uri}; write all files with one schema"
+    )
 
 
 def states(corpus: Corpus) -> tuple[FileState, ...]:
     """Return the present states of a corpus's files, as a plan holds them."""
     files = [metadata for metadata in _match(corpus.pattern) if not _is_empty(metadata)]
     with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
-        return tuple(pool.map(_state, files))
+        return tuple(in_turn(pool, _state, files))
 
 
 def _is_folder(path: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -43,6 +44,20 @@ def test_the_published_schema_is_the_models() -> None:
     # python -c "from quietcorpus.pipelines.card.model import schema; print(schema(), end='')"
     assert SCHEMA.read_text() == card.schema()
     jsonschema.Draft202012Validator.check_schema(json.loads(card.schema()))
+
+
+def test_the_text_of_many_files_is_written_piece_by_piece() -> None:
+    # Kills: `json.dumps`, which holds a dozen objects for each file until it joins them.
+    files = [card.File(path=f"data/{n}.parquet", sha256="0" * 64, rows=n) for n in range(1000)]
+    made = Card.model_construct(release="many", files=files)
+    expected = json.dumps(made.model_dump(mode="json", exclude_none=True), indent=2) + "\n"
+    tracemalloc.start()
+    try:
+        assert made.to_json() == expected
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 * len(expected)
 
 
 def exact(parameters: dict[str, Any]) -> tuple[int, Fraction, Fraction]:
