@@ -50,11 +50,12 @@ from quietcorpus.indexes import lsa
 from quietcorpus.indexes.largest_products import largest
 from quietcorpus.indexes.lsa import Lsa
 from quietcorpus.indexes.pool import Pool
+from quietcorpus.mechanisms.ballots import Sums
 from quietcorpus.mechanisms.deep_candidate import on_grid
 from quietcorpus.mechanisms.vote_estimates import smoothed
 from quietcorpus.mechanisms.vote_lists import stand_out
 from quietcorpus.mechanisms.vote_weights import weights
-from quietcorpus.mechanisms.votes import STANDS_OUT, Sums, Votes
+from quietcorpus.mechanisms.votes import STANDS_OUT, Votes
 
 WORDS, STEP = 30, 11
 NUMBERS = 20, NEAREST

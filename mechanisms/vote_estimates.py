@@ -22,7 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.compiled import compiled
-from quietcorpus.mechanisms.votes import STANDS_OUT, Sums, Votes
+from quietcorpus.mechanisms.ballots import Ballots, Sums
+from quietcorpus.mechanisms.votes import STANDS_OUT
 
 TEXTS_OF_A_DIMENSION = 4
 """The fewest texts for each number that is fitted: with fewer, the fit would follow the noise."""
@@ -41,14 +42,14 @@ def can_smooth(texts: int, dimensions: int) -> bool:
     return texts >= least_texts(dimensions)
 
 
-def estimates(votes: Votes, noisy: Sums, vectors: Vectors | None = None) -> Sums:
+def estimates(votes: Ballots, noisy: Sums, vectors: Vectors | None = None) -> Sums:
     """Return what texts are weighted by, int64 (L, m): 0 for those that do not stand out.
 
     Without vectors these are the noisy sums, and else `smoothed` ones.
     """
     if vectors is None:
         return np.where(votes.stand_out(noisy), noisy, 0)
-    return smoothed(noisy, vectors, votes.noise.deviation)
+    return smoothed(noisy, vectors, votes.deviation)
 
 
 def smoothed(noisy: Sums, vectors: Vectors, deviation: Fraction) -> Sums:

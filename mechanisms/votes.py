@@ -1,10 +1,4 @@
-"""Votes of documents for the items of a public list, released once as noisy sums.
-
-Every document votes for the few items nearest to it, as in the nearest neighbour histograms of
-Private Evolution (Lin, Gopi, Kulkarni, Nori and Yekhanin, ICLR 2024, algorithm 2) and of its
-version for text (Xie et al., ICML 2024). Votes are whole numbers here, so that their norm is exact
-and their sums are the same in any order.
-"""
+"""Votes of documents for the items of a public list, released once under rounded Gaussian noise."""
 
 from __future__ import annotations
 
@@ -13,10 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-import numpy as np
-import numpy.typing as npt
-
 from quietcorpus.mechanisms.accounting import noise_multiplier_for
+from quietcorpus.mechanisms.ballots import LEVELS, Ballots, Sums, levels
 from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
 from quietcorpus.mechanisms.concentrated import rho_of
 from quietcorpus.mechanisms.encoding import Value
@@ -28,17 +20,13 @@ STANDS_OUT = 3
 """The least sum of an item that stands out, in standard deviations of the noise: of the items that
 nobody votes for, one in 741 does so too."""
 
-Sums = npt.NDArray[np.int64]
-"""Votes by stratum and item, (L, m). A stratum has the documents of one label, if there are any."""
-
 
 @dataclass(frozen=True)
-class Votes:
+class Votes(Ballots):
     """Sums of documents' votes plus rounded Gaussian noise.
 
-    A document gives each of its `nearest` items, all different, the whole number `weight`. Which
-    ones they are, and in which stratum they are counted, must depend on that document and on public
-    knowledge alone.
+    A document gives each of its `nearest` items the same whole number, or with `falling` more to
+    nearer ones: in either case the largest ones, in proportion, whose squares keep to the norm.
 
     Guarantee:
         A document's votes are at most STEPS in L2, in integers, over all strata together.
@@ -56,11 +44,25 @@ class Votes:
     nearest: int
     epsilon: Fraction
     delta: Fraction
+    falling: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.nearest <= STEPS**2:
             raise ValueError(f"{self.nearest} is not between 1 and {STEPS**2} items")
         self.noise  # noqa: B018
+
+    @cached_property
+    def weights(self) -> tuple[int, ...]:
+        """Return what a document gives to its items, from the nearest on."""
+        every = levels(self.nearest, self.falling)
+        squares = sum(level**2 for level in every)
+        found = {level: math.isqrt(STEPS**2 * level**2 // squares) for level in set(every)}
+        return tuple(found[level] for level in every)
+
+    @property
+    def norm(self) -> int:
+        """Return the most that votes may be long, in L2."""
+        return STEPS
 
     @property
     def stage_parameters(self) -> dict[str, Value]:
@@ -68,6 +70,7 @@ class Votes:
         return {
             "nearest": self.nearest,
             "noise_multiplier": self.noise.noise_multiplier,
+            **({"levels": LEVELS} if self.falling else {}),
         }
 
     @property
@@ -86,59 +89,21 @@ class Votes:
         return ClippedSum(noise_multiplier_for(self.epsilon, self.delta, Fraction(1), 1))
 
     @property
-    def weight(self) -> int:
-        """Return what a document gives to each of its items: floor(STEPS / sqrt(nearest))."""
-        return math.isqrt(STEPS**2 // self.nearest)
-
-    def sums(
-        self, items: npt.NDArray[np.int64], strata: npt.NDArray[np.int64], shape: tuple[int, int]
-    ) -> Sums:
-        """Add up the votes of n documents, int64 of this shape: strata and items.
-
-        Arguments and errors are those of `places`.
-        """
-        places = self.places(items, strata, shape)
-        voters = np.bincount(places.ravel(), minlength=shape[0] * shape[1])
-        return (voters.astype(np.int64) * self.weight).reshape(shape)
-
-    def places(
-        self, items: npt.NDArray[np.int64], strata: npt.NDArray[np.int64], shape: tuple[int, int]
-    ) -> npt.NDArray[np.int64]:
-        """Find where the votes of n documents fall among all sums, row after row: (n, nearest).
-
-        Args:
-            items: (n, nearest), the numbers of each document's items.
-            strata: (n,), the number of each document's stratum.
-            shape: L and m.
-
-        Raises:
-            ValueError: shapes do not fit, or a document names an item twice, for which its votes
-                would be longer than STEPS.
-        """
-        if items.shape != (len(strata), self.nearest):
-            raise ValueError(f"a document votes for {self.nearest} items in one stratum")
-        if (np.diff(np.sort(items, axis=1), axis=1) == 0).any():
-            raise ValueError("a document votes for an item once")
-        found: npt.NDArray[np.int64] = np.ravel_multi_index(
-            (np.broadcast_to(strata[:, None], items.shape), items), shape
-        )
-        return found
-
-    def release(self, sums: Sums, stream: Keystream) -> Sums:
-        """Add noise to the sums over all documents; return int64 of the same shape.
-
-        Raises ValueError as `ClippedSum.release` does.
-        """
-        rows = [row.astype("<i8").tobytes() for row in sums]
-        addresses = stream.addresses("votes", range(len(rows)), rows)
-        return self.noise.release(sums, stream, addresses)
+    def deviation(self) -> Fraction:
+        """Return the standard deviation of the noise on one sum."""
+        return self.noise.deviation
 
     @property
     def least(self) -> int:
         """Return the least noisy sum that stands out of the noise."""
         return math.ceil(STANDS_OUT * self.noise.deviation)
 
-    def stand_out(self, noisy: Sums) -> npt.NDArray[np.bool_]:
-        """Tell which items stand out of the noise, bool of the same shape."""
-        found: npt.NDArray[np.bool_] = noisy >= self.least
-        return found
+    @property
+    def by_chance(self) -> float:
+        """Return the chance that a sum stands out by noise alone, for a person."""
+        reached = (self.least - 0.5) / float(self.noise.deviation)
+        return math.erfc(reached / math.sqrt(2)) / 2
+
+    def noisy(self, sums: Sums, stream: Keystream, rows: list[bytes]) -> Sums:
+        """Add noise to the sums, whose rows have these contents."""
+        return self.noise.release(sums, stream, stream.addresses("votes", range(len(rows)), rows))

@@ -12,6 +12,7 @@ from quietcorpus.arguments import (
     exact,
     exact_numbers,
     flags,
+    one_of,
     whole,
 )
 from quietcorpus.places import Place, absolute, process_restored
@@ -28,14 +29,17 @@ def calibrate_public_texts(
     *,
     pools: Sequence[Place],
     epsilons: Sequence[Number],
-    delta: Number,
+    delta: Number | None = None,
+    noise: str = "gaussian",
     nearest: Sequence[int] = (20, 100, 500),
+    votes: Sequence[str] = ("equal",),
     label: str | None = None,
     text: str = "text",
     encoder: str = "all-MiniLM-L6-v2",
     documents: int | None = None,
     runs: int = 5,
     seed: int = 1,
+    rounds: Number | None = None,
     progress: bool = False,
 ) -> CalibratedVotes:
     """Find the pool, and the number of texts that a document votes for, that serve a budget best.
@@ -44,8 +48,10 @@ def calibrate_public_texts(
         source: public documents like those that will be released, and not of a pool.
         pools: the places of pools.
         epsilons: of a document.
-        delta: of the release.
+        delta: of the release; None with geometric noise alone.
+        noise: `gaussian`, or `geometric`, whose delta is zero.
         nearest: numbers of texts that a document votes for.
+        votes: `equal`, `falling`, or both: what the nearest of these texts get.
         label: the column of a label, which becomes the release's strata: what a classifier learns
             is then compared, and else distances.
         text: the column of the text.
@@ -53,6 +59,8 @@ def calibrate_public_texts(
         documents: the number of documents that will be released; None for half of those here.
         runs: the number of runs, each with another split of the documents and fresh noise.
         seed: the seed of splits and noise.
+        rounds: a share of epsilon: two releases are tried as well, of which the first has that
+            share, and narrows a pool that has lists; None for one release alone.
         progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
 
     Raises:
@@ -67,26 +75,40 @@ def calibrate_public_texts(
 
     for number in nearest:
         whole(1, MOST_NEAREST, nearest=number)
-    given = {"pools": pools, "epsilons": epsilons, "nearest": nearest}
+    one_of("noise", noise, ("gaussian", "geometric"))
+    for own in votes:
+        one_of("votes", own, ("equal", "falling"))
+    given = {"pools": pools, "epsilons": epsilons, "nearest": nearest, "votes": votes}
     if none := next((name for name, values in given.items() if not values), None):
         raise InputError(f"{none}: none is given; give one or more")
-    between_0_and_1(delta=float(exact(delta)))
+    if (delta is None) != (noise == "geometric"):
+        raise InputError(
+            "delta: is of Gaussian noise, and needed for it; give either a delta, or geometric "
+            "noise"
+        )
+    if delta is not None:
+        between_0_and_1(delta=float(exact(delta)))
+    if rounds is not None:
+        between_0_and_1(rounds=float(exact(rounds)))
     require_installed("dp_accounting", "flint", key="pools", extra="public-texts")
     require_installed("sklearn", extra="evaluate")
     from quietcorpus.pipelines.calibrate import public_texts as job
+    from quietcorpus.pipelines.calibrate.public_tried import TriedPool, VotesSettings
     from quietcorpus.transforms.reading.documents import Corpus
 
-    settings = job.VotesSettings(
+    settings = VotesSettings(
         epsilons=exact_numbers(epsilons),
-        delta=exact(delta),
+        delta=None if delta is None else exact(delta),
         nearest=tuple(sorted(set(nearest))),
+        falling=tuple(sorted({own == "falling" for own in votes})),
         documents=documents,
         runs=runs,
         seed=seed,
+        share=None if rounds is None else exact(rounds),
     )
     named = dict.fromkeys(fspath(one) for one in pools)
     return job.calibrate(
-        [job.TriedPool.resolve(name, absolute(name), encoder) for name in named],
+        [TriedPool.resolve(name, absolute(name), encoder) for name in named],
         Corpus(absolute(source), text, also=(("label", label),) if label else ()),
         label,
         settings,

@@ -32,6 +32,7 @@ from quietcorpus.mechanisms.group_norms import GroupNorms
 from quietcorpus.mechanisms.guarantees import UserPrivacy
 from quietcorpus.mechanisms.histogram import Histogram, ThresholdedVocabulary
 from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.pure_votes import PureNorms, PureUserVotes, PureVotes
 from quietcorpus.mechanisms.skip_gram import SkipGram
 from quietcorpus.mechanisms.truncation import Box, Truncation
 from quietcorpus.mechanisms.user_training import Training
@@ -256,6 +257,21 @@ def voting_users() -> Audits:
     return public_texts.of_user_votes(own, PROMISED)
 
 
+def pure_voters() -> Audits:
+    return public_texts.of_pure_votes(PureVotes(5, Fraction(2)))
+
+
+PURE_TEAMS = {"silver": Fraction(1), "gold": Fraction(2)}
+PURE_NORMS = PureNorms.solved(PURE_TEAMS, PureVotes(5, Fraction(2)))
+PURE_PROMISED = UserPrivacy(Fraction(2), Fraction(0), tuple(PURE_NORMS.spent.items()))
+
+
+def pure_voting_users() -> Audits:
+    votes = PureVotes(5, Fraction(2))
+    own = PureUserVotes(votes, replace(PURE_NORMS, rate=votes.rate))
+    return public_texts.of_pure_user_votes(own, PURE_PROMISED)
+
+
 # The papers' laws of the truncated exponential mechanism, and naive Laplace noise.
 
 TEM_EPSILON, TEM_RADIUS = 4.0, 1.0
@@ -315,5 +331,6 @@ CORRECT: dict[str, Callable[[], Audits]] = {
         *(shared_epsilon, one_of_two),
         *(near_words, all_words),
         *(brr, candidates, many_candidates, truncation, users, voters, voting_users, tem, floats),
+        *(pure_voters, pure_voting_users),
     )
 }

@@ -69,6 +69,10 @@ KINDS: dict[str, dict[str, Any]] = {
         **{"pool": "pool", "epsilon": 20, "delta": 1e-3, "nearest": 2, "encoder": "hashed"},
         **{"resample": 50},
     },
+    "public-texts, geometric": {
+        **{"pool": "pool", "epsilon": 20, "noise": "geometric", "encoder": "hashed"},
+        **{"nearest": 4, "votes": "falling"},
+    },
     "public-texts, users": {
         **{"pool": "pool", "epsilon": 20, "delta": 1e-3, "nearest": 2, "encoder": "hashed"},
         **{"user": "author", "users": 120},

@@ -50,11 +50,11 @@ def changes(public_texts: Texts, name: str, pool: Path | str, **block: Any) -> d
     return INPUT | {"release": name, "output": f"released/{name}"} | own
 
 
-def first_round(workspace: Workspace, public_texts: Texts) -> tuple[Path, Path, Path]:
+def first_round(workspace: Workspace, public_texts: Texts, **block: Any) -> tuple[Path, Path, Path]:
     """Make a release of documents on two topics; return pool, release and narrowed pool."""
     corpus(workspace)
     pool, narrowed = pool_in_lists(workspace.folder), workspace.folder / "narrowed"
-    workspace.release_here(changes(public_texts, "first", pool, epsilon=FIRST))
+    workspace.release_here(changes(public_texts, "first", pool, **{"epsilon": FIRST} | block))
     first = workspace.folder / "released/first"
     qc.narrow_pool(first, pool, narrowed)
     return pool, first, narrowed

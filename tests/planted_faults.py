@@ -13,6 +13,7 @@ import pyarrow as pa
 from correct_audits import (
     CLIP,
     DELTA,
+    PURE_NORMS,
     SIGMA,
     TEM_POINTS,
     WORDS,
@@ -33,6 +34,8 @@ from correct_audits import (
     near_words,
     one_of_two,
     per_entry,
+    pure_voters,
+    pure_voting_users,
     selection,
     shared_epsilon,
     sparse,
@@ -49,6 +52,7 @@ from correct_audits import (
 import quietcorpus.mechanisms.brr
 import quietcorpus.mechanisms.histogram
 import quietcorpus.mechanisms.madlib
+import quietcorpus.mechanisms.pure_votes
 import quietcorpus.mechanisms.user_votes
 import quietcorpus.mechanisms.vickrey
 import quietcorpus.pipelines.audit.embeddings
@@ -63,6 +67,7 @@ from quietcorpus.mechanisms.exact import Bounds, Law, TwoSided
 from quietcorpus.mechanisms.exponential import Decay, ExponentialMechanism
 from quietcorpus.mechanisms.geometric import DenseNoise
 from quietcorpus.mechanisms.histogram import Histogram, ThresholdedVocabulary
+from quietcorpus.mechanisms.pure_votes import PureVotes
 from quietcorpus.mechanisms.truncation import Truncation
 from quietcorpus.mechanisms.user_training import Training
 from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
@@ -338,7 +343,7 @@ def unclipped(patch: Patch) -> None:
 
 def unclipped_votes(patch: Patch) -> None:
     """The whole norm for each of a document's texts."""
-    patch.setattr(Votes, "weight", STEPS)
+    patch.setattr(Votes, "weights", (STEPS,) * 5)
 
 
 def half_vote_noise(patch: Patch) -> None:
@@ -368,6 +373,33 @@ def one_norm(patch: Patch) -> None:
     real = quietcorpus.mechanisms.user_votes.clipped
     patch.setattr(
         quietcorpus.mechanisms.user_votes, "clipped", lambda votes, dither, _: real(votes, dither)
+    )
+
+
+def unclipped_pure_votes(patch: Patch) -> None:
+    """The whole norm for each of a document's texts, under noise for one of them."""
+    norm = PureVotes(5, Fraction(2)).norm
+    patch.setattr(PureVotes, "norm", norm)
+    patch.setattr(PureVotes, "weights", (norm,) * 5)
+
+
+def half_pure_noise(patch: Patch) -> None:
+    """Noise for half of the norm."""
+    patch.setattr(PureVotes, "rate", 2 * PureVotes(5, Fraction(2)).rate)
+
+
+def unclipped_pure_users(patch: Patch) -> None:
+    """The votes of all documents of a user, as they are."""
+    patch.setattr(quietcorpus.mechanisms.pure_votes, "copies", lambda votes, *_: votes)
+
+
+def one_pure_norm(patch: Patch) -> None:
+    """The largest norm, whatever a user's budget."""
+    real, most = quietcorpus.mechanisms.pure_votes.copies, max(PURE_NORMS.most.values())
+    patch.setattr(
+        quietcorpus.mechanisms.pure_votes,
+        "copies",
+        lambda votes, _, start: real(votes, most, start),
     )
 
 
@@ -547,6 +579,46 @@ FAULTS: dict[str, tuple[Callable[[Patch], Audits], str]] = {
     ),
     "half of the noise on users' votes, by draws": (
         of(voting_users, half_vote_noise),
+        "votes, with and without a user: group gold",
+    ),
+    "geometric votes that are not clipped, by their length": (
+        of(pure_voters, unclipped_pure_votes),
+        "a document's votes",
+    ),
+    "geometric votes that are not clipped, by draws": (
+        of(pure_voters, unclipped_pure_votes),
+        "votes, with and without a document",
+    ),
+    "half of the geometric noise on votes, by its law": (
+        of(pure_voters, half_pure_noise),
+        "votes: the noise's law",
+    ),
+    "half of the geometric noise on votes, by draws": (
+        of(pure_voters, half_pure_noise),
+        "votes, with and without a document",
+    ),
+    "users whose geometric votes are not clipped, by their length": (
+        of(pure_voting_users, unclipped_pure_users),
+        "a user's votes: group gold",
+    ),
+    "users whose geometric votes are not clipped, by draws": (
+        of(pure_voting_users, unclipped_pure_users),
+        "votes, with and without a user: group gold",
+    ),
+    "the largest norm for every budget under geometric noise, by length": (
+        of(pure_voting_users, one_pure_norm),
+        "a user's votes: group silver",
+    ),
+    "the largest norm for every budget under geometric noise, by draws": (
+        of(pure_voting_users, one_pure_norm),
+        "votes, with and without a user: group silver",
+    ),
+    "half of the geometric noise on users' votes, by its law": (
+        of(pure_voting_users, half_pure_noise),
+        "votes: the noise's law: group silver",
+    ),
+    "half of the geometric noise on users' votes, by draws": (
+        of(pure_voting_users, half_pure_noise),
         "votes, with and without a user: group gold",
     ),
     "one step accounted for, of 40": (of(users, one_step_stated), "accounting"),

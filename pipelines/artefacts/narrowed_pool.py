@@ -8,7 +8,7 @@ narrowed pool depends on private data, under the first release's guarantee, and 
 
 from __future__ import annotations
 
-from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -62,11 +62,17 @@ def narrow(release: str, pool: str, output: str, *, encoder: str, progress: bool
         guarantee={
             **stated(card.guarantee),
             MADE_BY: card.release,
-            NOISE: NoiseEntry.of(mechanism.concentrated).model_dump(mode="json"),
+            **_noise_of(mechanism),
         },
     )
     listed = opened.texts.take(pa.array(chosen)).to_pylist()
     return make(listed, output, origin, model, _tokenizer(opened), None, steps, seed=_SEED)
+
+
+def _noise_of(mechanism: PublicTextsMechanism) -> dict[str, Any]:
+    """Return what Gaussian noise cost; nothing for other noise, whose epsilon adds up."""
+    cost = mechanism.concentrated
+    return {} if cost is None else {NOISE: NoiseEntry.of(cost).model_dump(mode="json")}
 
 
 def _votes_of(release: str, card: Card) -> PublicTextsMechanism:
@@ -92,9 +98,8 @@ def _chosen(
             "--search ivf:lists=NUMBER"
         )
     votes = storage.read_table(f"{release}/{layout.VOTES}")["votes"].to_numpy()
-    deviation = Fraction(mechanism.noise_multiplier) * mechanism.norm
     sizes = np.asarray(opened.lists.sizes)
-    found = stand_out(votes.reshape(-1, len(opened.texts)), sizes, deviation)
+    found = stand_out(votes.reshape(-1, len(opened.texts)), sizes, mechanism.deviation)
     if not found.any():
         raise InputError(
             f"release: no list of {pool} stands out by its noisy votes; give the release a larger "

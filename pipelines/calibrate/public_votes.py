@@ -18,9 +18,10 @@ from quietcorpus.indexes import lsa
 from quietcorpus.indexes.lsa import Lsa
 from quietcorpus.indexes.pool import Pool
 from quietcorpus.indexes.tokenizers import Tokenizer
+from quietcorpus.mechanisms.ballots import Ballots as AnyVotes
+from quietcorpus.mechanisms.ballots import Sums
 from quietcorpus.mechanisms.deep_candidate import UNIT, on_grid
 from quietcorpus.mechanisms.vote_estimates import estimates
-from quietcorpus.mechanisms.votes import Sums, Votes
 from quietcorpus.pipelines.artefacts.public_documents import batches
 from quietcorpus.pipelines.spec.public_texts import MOST_LABELS
 from quietcorpus.transforms.artefacts.encoder import Encoder
@@ -182,13 +183,13 @@ class Ballots:
         """Return the number of labels and of texts."""
         return self._documents.labels, len(self._pool.texts)
 
-    def sums(self, votes: Votes, voting: Numbers) -> Sums:
+    def sums(self, votes: AnyVotes, voting: Numbers) -> Sums:
         """Add up the votes of some documents, int64 (labels, texts)."""
         among = np.isin(self._voters, voting)
         items = self._items[among, : votes.nearest].astype(np.int64)
         return votes.sums(items, self._documents.strata[self._voters[among]], self.shape)
 
-    def estimates(self, votes: Votes, noisy: Sums, smooth: bool) -> Sums:
+    def estimates(self, votes: AnyVotes, noisy: Sums, smooth: bool) -> Sums:
         """Return what texts are weighted by, as a release does; see `vote_estimates`."""
         return estimates(votes, noisy, self._pool.vectors if smooth else None)
 

@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from quietcorpus.indexes.lsa import Lsa
 from quietcorpus.indexes.pool import Pool
+from quietcorpus.mechanisms.ballots import Ballots
+from quietcorpus.mechanisms.pure_votes import PureVotes
 from quietcorpus.pipelines.canaries.copy import batches
 from quietcorpus.pipelines.canaries.game import (
     Coins,
@@ -44,9 +46,9 @@ def game(kind: PublicTextsKind, canaries: int, corpus: Corpus) -> Game:
 
     def score(loaded: LoadedRelease, _: Coins) -> Scores:
         noisy = loaded.tables["votes"]["votes"].to_numpy().reshape(voting.shape)
-        scores: Scores = (noisy - background)[stratum][items].sum(axis=1).astype(np.float64)
-        return scores
+        return _scores(voting.votes, (noisy - background)[stratum][items])
 
+    pure = isinstance(voting.votes, PureVotes)
     cost, alike = kind.cost, _OF_A_USER if isinstance(kind, UserTextsKind) else 1
     return Game(
         [
@@ -58,10 +60,27 @@ def game(kind: PublicTextsKind, canaries: int, corpus: Corpus) -> Game:
         float(cost.delta),
         f"A canary is a {'user of eight equal documents' if alike > 1 else 'document'} that "
         "repeats a public text, and votes for texts that no other canary votes for. Its score is "
-        "their noisy votes, less those of the corpus.",
-        apart_of(cost),
+        "their noisy votes, less those of the corpus"
+        f"{', by how likely they are with its own and without them' if pure else ''}.",
+        None if pure else apart_of(cost),
         shows=float(cost.epsilon),
     )
+
+
+def _scores(votes: Ballots, found: npt.NDArray[np.int64]) -> Scores:
+    """Score canaries by the noise, with their votes or without, on the texts that each votes for.
+
+    Args:
+        votes: the mechanism.
+        found: int64 (n, nearest), from each one's nearest text on.
+    """
+    given = np.array(votes.weights, dtype=np.float64)
+    scores: Scores
+    if isinstance(votes, PureVotes):  # the likelihood ratio's logarithm, over the noise's rate
+        scores = (np.abs(found) - np.abs(found - given)).sum(axis=1)
+    else:
+        scores = (found * given).sum(axis=1) / votes.weight
+    return scores
 
 
 def _columns(voting: Voting, number: int) -> dict[str, str]:

@@ -12,6 +12,7 @@ from quietcorpus.transforms.errors import InputError
 
 _LOGGER = logging.getLogger("quietcorpus.verify")
 
+_MORE = "{uri}: budget: the noise that the card tells costs more than it says"
 Course = tuple[str, Fraction, Fraction, int]
 """A group's name, and its units' sampling rate, noise multiplier and number of steps."""
 
@@ -43,7 +44,28 @@ def check_cost(
     except (KeyError, TypeError, ValueError, ArithmeticError):
         found, agree = {}, False
     if not found or not agree or (stated and stated.keys() != found.keys()):
-        raise InputError(f"{uri}: budget: the noise that the card tells costs more than it says")
+        raise InputError(_MORE.format(uri=uri))
+
+
+def check_rate(
+    uri: str, stage: DocumentParameters | UserParameters, spent: Iterable[tuple[str, Fraction]]
+) -> None:
+    """Check what geometric noise costs the units of each group, by exact arithmetic, delta zero.
+
+    Arguments, and what is raised, are those of `check_cost`; `spent` has each group's epsilon.
+    """
+    groups = stage.groups if isinstance(stage, UserParameters) else []
+    try:
+        stated = {group.name: Fraction(group.epsilon_exact) for group in groups}
+        found = dict(spent)
+        agree = not Fraction(stage.delta_exact) and all(
+            0 <= own <= stated.get(name, Fraction(stage.epsilon_exact))
+            for name, own in found.items()
+        )
+    except (TypeError, ValueError, ArithmeticError):
+        found, agree = {}, False
+    if not found or not agree or (stated and stated.keys() != found.keys()):
+        raise InputError(_MORE.format(uri=uri))
 
 
 def courses_of_norms(noise_multiplier: str, norms: Mapping[str, int]) -> Iterator[Course]:

@@ -31,7 +31,7 @@ class Part(BaseModel):
 
 
 Exact = Annotated[str, Field(description="epsilon as a rational, p/q")]
-Delta = Annotated[float, Field(gt=0, lt=1, description="delta, rounded up")]
+Delta = Annotated[float, Field(ge=0, lt=1, description="delta, rounded up")]
 ExactDelta = Annotated[str, Field(description="delta as a rational, p/q")]
 
 

@@ -17,7 +17,7 @@ from quietcorpus.mechanisms.filters import Concentrated
 from quietcorpus.mechanisms.vote_weights import weights
 from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Promise
 from quietcorpus.pipelines.card.model import Card, UsedArtefact
-from quietcorpus.pipelines.card.noise import Course, check_cost, courses_of_norms
+from quietcorpus.pipelines.card.noise import Course, check_cost, check_rate, courses_of_norms
 from quietcorpus.pipelines.card.parameters import (
     DocumentParameters,
     Parameters,
@@ -53,9 +53,11 @@ class PublicTextsMechanism(Mechanism):
     users: int | None = None
     epsilon: float | None = None
     budgets: dict[str, Any] | None = None
-    delta: float
+    delta: float | None = None
+    noise: Literal["gaussian", "geometric"] | None = None
     encoder: str
     nearest: int
+    votes: Literal["equal", "falling"] | None = None
     strata: dict[str, Any] | None = None
     smooth: bool | None = None
     resample: int | None = None
@@ -63,8 +65,16 @@ class PublicTextsMechanism(Mechanism):
     search: PoolSearchUsed | None = None
     pool_texts: int
     vote: int
+    votes_by_rank: list[tuple[int, int]] | None = Field(
+        default=None,
+        description="the votes for a document's nearest texts and the number of these texts, then "
+        "those for the next, and so on; left out if all get the same",
+    )
     norm: int
-    noise_multiplier: str
+    noise_multiplier: str | None = None
+    noise_rate: str | None = Field(
+        default=None, description="of geometric noise: epsilon over the norm, as a rational, p/q"
+    )
     norms: dict[str, int] | None = None
     least_votes: int
     encoder_precision: str
@@ -79,7 +89,19 @@ class PublicTextsMechanism(Mechanism):
     @property
     def proofs(self) -> tuple[str, ...]:
         """Return the modules with the proofs of its noise."""
+        if self.is_pure:
+            return ("pure_votes", "geometric")
         return ("votes", "clipped_sum", "gaussian")
+
+    @property
+    def is_pure(self) -> bool:
+        """Return whether the noise is geometric, and delta zero."""
+        return self.noise == "geometric"
+
+    @property
+    def given(self) -> list[tuple[int, int]]:
+        """Return the votes of a document, from its nearest texts on, each with their number."""
+        return self.votes_by_rank or [(self.vote, self.nearest)]
 
     @property
     def files(self) -> Mapping[str, FileFormat]:
@@ -87,7 +109,12 @@ class PublicTextsMechanism(Mechanism):
         label, by, own = (
             (("label",), ", by `label`", " of that label") if self.strata else ((), "", "")
         )
-        bound = f", and all of a user's together a norm of {self.norm} at most" if self.user else ""
+        length = f"{self.norm} at most" if self.is_pure else f"a norm of {self.norm} at most"
+        bound = f", and all of a user's together {length}" if self.user else ""
+        voted = f"gives {self.vote} to each of {self.nearest} texts"
+        if self.votes_by_rank:
+            each = ", then ".join(f"{vote} to each of {count}" for vote, count in self.given)
+            voted = f"gives {each} texts, from the nearest on"
         resampled = (
             {
                 layout.RESAMPLED: FileFormat(
@@ -115,8 +142,8 @@ class PublicTextsMechanism(Mechanism):
                 ("id", *label, "text", "weight"),
             ),
             layout.VOTES: FileFormat(
-                f"the noisy `votes` of every text of the pool{by}; a document gives {self.vote} to "
-                f"each of {self.nearest} texts{bound}{estimate}",
+                f"the noisy `votes` of every text of the pool{by}; a document {voted}{bound}"
+                f"{estimate}",
                 ("id", *label, *columns),
             ),
             **resampled,
@@ -129,9 +156,24 @@ class PublicTextsMechanism(Mechanism):
         return [*search, *([self.variation.note] if self.variation else [])]
 
     @property
-    def concentrated(self) -> Concentrated:
-        """Return what the noise costs under a filter; of users, those of the largest budget."""
+    def concentrated(self) -> Concentrated | None:
+        """Return what the noise costs under a filter; of users, those of the largest budget.
+
+        None if it is not Gaussian.
+        """
+        if self.noise_multiplier is None:
+            return None
         return Concentrated(rho_of(Fraction(self.noise_multiplier)))
+
+    @property
+    def deviation(self) -> Fraction:
+        """Return the standard deviation of the noise of one sum, in whole numbers."""
+        if self.noise_multiplier is not None:
+            return Fraction(self.noise_multiplier) * self.norm
+        # The module imports optional packages.
+        from quietcorpus.mechanisms.pure_votes import deviation_of
+
+        return deviation_of(Fraction(str(self.noise_rate)))
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -181,7 +223,10 @@ def check(output: str, card: Card) -> None:
         )
     total = card.budget.total
     assert isinstance(total, DocumentParameters | UserParameters)
-    check_cost(uri, total, _courses(mechanism, total))
+    if mechanism.is_pure:
+        check_rate(uri, total, _pure(mechanism, total))
+    else:
+        check_cost(uri, total, _courses(mechanism, total))
     _check_texts(output, mechanism)
 
 
@@ -211,19 +256,58 @@ def _courses(mechanism: PublicTextsMechanism, total: Parameters) -> Iterator[Cou
     from quietcorpus.mechanisms.votes import STANDS_OUT
 
     assert isinstance(total, DocumentParameters | UserParameters)
-    budget = mechanism.epsilon if mechanism.user is None else total.epsilon
-    groups = {group.name for group in getattr(total, "groups", ())} or {""}
-    norms = {"": STEPS} if mechanism.norms is None else mechanism.norms
-    deviation = Fraction(mechanism.noise_multiplier) * STEPS
+    noise = str(mechanism.noise_multiplier)
     if not (
-        (budget, mechanism.delta) == (total.epsilon, total.delta)
+        mechanism.delta == total.delta
+        and mechanism.noise_rate is None
         and mechanism.norm == STEPS
-        and norms.keys() == groups
-        and mechanism.nearest * mechanism.vote**2 <= mechanism.norm**2
-        and mechanism.least_votes == math.ceil(STANDS_OUT * deviation)
+        and sum(count * vote**2 for vote, count in mechanism.given) <= mechanism.norm**2
+        and mechanism.least_votes == math.ceil(STANDS_OUT * Fraction(noise) * STEPS)
     ):
         raise ValueError("the votes, the budget or the threshold are not as the noise says")
-    yield from courses_of_norms(mechanism.noise_multiplier, norms)
+    yield from courses_of_norms(noise, _norms(mechanism, total))
+
+
+def _pure(mechanism: PublicTextsMechanism, total: Parameters) -> Iterator[tuple[str, Fraction]]:
+    """Yield what geometric noise costs the units of each group, as `_courses` does for Gaussian."""
+    # The module imports optional packages.
+    from quietcorpus.mechanisms.pure_votes import STANDS_OUT
+
+    rate = Fraction(str(mechanism.noise_rate))
+    if not (
+        mechanism.delta is None
+        and mechanism.noise_multiplier is None
+        and sum(count * vote for vote, count in mechanism.given) <= mechanism.norm
+        and mechanism.least_votes == math.ceil(STANDS_OUT / rate)
+    ):
+        raise ValueError("the votes, the budget or the threshold are not as the noise says")
+    for name, norm in _norms(mechanism, total).items():
+        yield name, rate * norm
+
+
+def _norms(mechanism: PublicTextsMechanism, total: Parameters) -> Mapping[str, int]:
+    """Return the norms of the groups of units, in whole numbers.
+
+    Raises ValueError for other groups than the card's, another budget, or votes that do not go by
+    the ranks of the texts that a document votes for.
+    """
+    assert isinstance(total, DocumentParameters | UserParameters)
+    budget = mechanism.epsilon if mechanism.user is None else total.epsilon
+    groups = {group.name for group in getattr(total, "groups", ())} or {""}
+    norms = {"": mechanism.norm} if mechanism.norms is None else mechanism.norms
+    votes = [vote for vote, _ in mechanism.given]
+    if not (
+        budget == total.epsilon
+        and norms.keys() == groups
+        and sum(count for _, count in mechanism.given) == mechanism.nearest
+        and min(count for _, count in mechanism.given) > 0
+        and votes == sorted(votes, reverse=True)
+        and votes[0] == mechanism.vote
+        and votes[-1] >= 0
+        and (mechanism.votes == "falling") == (mechanism.votes_by_rank is not None)
+    ):
+        raise ValueError("the votes, the budget or the groups are not as the card says")
+    return norms
 
 
 def _check_texts(output: str, mechanism: PublicTextsMechanism) -> None:

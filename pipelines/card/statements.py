@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 from quietcorpus.indexes.tokenizers import Tokenizer
@@ -106,18 +107,16 @@ def _together_statement(both: DocumentPrivacy | UserPrivacy | None) -> str:
     unit = "user" if isinstance(both, UserPrivacy) else "document"
     return (
         f" For whoever is one {unit} in each corpus, outcomes of both together are equally likely "
-        f"within a factor of exp({ceiling(both.epsilon)}), up to a chance of "
-        f"{ceiling(both.delta)}, if this release's budget was fixed before the other's outcome was "
-        "seen."
+        f"within a factor of exp({ceiling(both.epsilon)}){_chance_of(both.delta)}, if this "
+        "release's budget was fixed before the other's outcome was seen."
     )
 
 
 def _precision_statement(total: LimitedPrecision) -> str:
-    delta = f", up to a chance of {ceiling(total.delta)}" if total.delta else ""
     return (
         f"Two versions of a document ({changes(total.precision)}) make any outcome of this "
-        f"release equally likely within a factor of exp({ceiling(total.epsilon)}){delta}, "
-        "whatever a reader knows already but the key."
+        f"release equally likely within a factor of exp({ceiling(total.epsilon)})"
+        f"{_chance_of(total.delta)}, whatever a reader knows already but the key."
     )
 
 
@@ -144,8 +143,8 @@ def _sentence_statement(total: SentencePrivacy) -> str:
 def _document_statement(total: DocumentPrivacy) -> str:
     return (
         "Whether one document is in the corpus or not makes any outcome of this release equally "
-        f"likely within a factor of exp({ceiling(total.epsilon)}), up to a chance of "
-        f"{ceiling(total.delta)}, whatever a reader knows already but the key."
+        f"likely within a factor of exp({ceiling(total.epsilon)}){_chance_of(total.delta)}, "
+        "whatever a reader knows already but the key."
     )
 
 
@@ -158,10 +157,15 @@ def _user_statement(total: UserPrivacy, *, counted: bool) -> str:
     )
     return (
         "Taking part with all of one's documents, or with none, makes any outcome of this release "
-        f"equally likely within a factor of exp({ceiling(total.epsilon)}), up to a chance of "
-        f"{ceiling(total.delta)}, whatever a reader knows already but the key{apart}"
+        f"equally likely within a factor of exp({ceiling(total.epsilon)})"
+        f"{_chance_of(total.delta)}, whatever a reader knows already but the key{apart}"
         f"{f' (by groups of users: {groups})' if groups else ''}."
     )
+
+
+def _chance_of(delta: Fraction) -> str:
+    """State a delta, where there is one."""
+    return f", up to a chance of {ceiling(delta)}" if delta else ""
 
 
 def changes(precision: int) -> str:

@@ -11,6 +11,7 @@ import quietcorpus as qc
 from quietcorpus.pipelines.cli.command import command
 from quietcorpus.pipelines.cli.options import (
     DeltaNumber,
+    Number,
     Numbers,
     Wholes,
     quiet_option,
@@ -31,13 +32,28 @@ from quietcorpus.pipelines.cli.options import (
 @click.option(
     "--epsilons", required=True, type=Numbers(), help="The epsilons of a document, such as 0.5,1."
 )
-@click.option("--delta", required=True, type=DeltaNumber(), help="The release's delta.")
+@click.option("--delta", type=DeltaNumber(), help="The release's delta, of Gaussian noise.")
+@click.option(
+    "--noise",
+    default="gaussian",
+    show_default=True,
+    type=click.Choice(["gaussian", "geometric"]),
+    help="The noise; geometric noise has a delta of zero.",
+)
 @click.option(
     "--nearest",
     default="20,100,500",
     show_default=True,
     type=Wholes(),
     help="The numbers of texts that a document votes for.",
+)
+@click.option(
+    "--votes",
+    default=("equal",),
+    show_default=True,
+    multiple=True,
+    type=click.Choice(["equal", "falling"]),
+    help="What these texts get: all the same, or nearer ones more; may be given again.",
 )
 @click.option(
     "--label",
@@ -54,6 +70,12 @@ from quietcorpus.pipelines.cli.options import (
     "--documents",
     type=click.IntRange(1),
     help="The number of documents, or users, that will be released; by default half of SOURCE.",
+)
+@click.option(
+    "--rounds",
+    type=Number(),
+    metavar="SHARE",
+    help="Also try two releases: the first has this share of epsilon, and narrows the pool.",
 )
 @click.option(
     "--runs",

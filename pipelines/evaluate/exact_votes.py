@@ -11,8 +11,8 @@ import scipy.sparse as sp
 
 from quietcorpus.indexes.lsa import Lsa
 from quietcorpus.indexes.pool import Pool
+from quietcorpus.mechanisms.ballots import Sums
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.votes import Sums
 from quietcorpus.transforms.artefacts.encoder import Encoder
 from quietcorpus.transforms.reading.documents import Documents
 from quietcorpus.transforms.users.users import NO_BUDGET
@@ -35,7 +35,7 @@ def votes_of_units(
         voters, items = voting.ballots(part, np.flatnonzero(strata >= 0), pool, encoder)
         rows += list(voting.votes.places(items, strata[voters], voting.shape))
     return _stacked(
-        [(places, np.full_like(places, voting.votes.weight)) for places in rows], voting
+        [(places, np.array(voting.votes.weights, dtype=np.int64)) for places in rows], voting
     )
 
 

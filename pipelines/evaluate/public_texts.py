@@ -22,10 +22,10 @@ from quietcorpus.evaluation.results import (
     power_found,
 )
 from quietcorpus.evaluation.text_classifier import TextClassifier
+from quietcorpus.mechanisms.ballots import Sums
 from quietcorpus.mechanisms.deep_candidate import on_grid
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.vote_weights import weights
-from quietcorpus.mechanisms.votes import Sums
 from quietcorpus.pipelines.evaluate.draws import Draw
 from quietcorpus.pipelines.evaluate.encoders import Remembering
 from quietcorpus.pipelines.evaluate.exact_votes import exact_sums, votes_of_units

@@ -15,7 +15,7 @@ from quietcorpus.mechanisms.geometric import TwoSidedGeometric
 from quietcorpus.pipelines.card.model import Meaning, Typical
 
 if TYPE_CHECKING:  # its module needs the extra `embeddings`
-    from quietcorpus.mechanisms.votes import Votes
+    from quietcorpus.mechanisms.ballots import Ballots
 
 _SENTENCES = 10  # of a document, where its size is not known before the run
 _MANY = 1_000  # words of a vocabulary whose size is not known before the run
@@ -79,18 +79,18 @@ def _of_typical(one: Typical) -> str:
     )
 
 
-def of_votes(votes: Votes, sums: int, voters: str, smooth: bool = False) -> list[str]:
+def of_votes(votes: Ballots, sums: int, voters: str, smooth: bool = False) -> list[str]:
     """Say how many votes a text needs, and how many of `sums` stand out without any.
 
     With `smooth`, that is said of the noisy sums, which estimates are made of.
     """
-    least, deviation = votes.least, float(votes.noise.deviation)
-    by_chance = math.erfc((least - 0.5) / deviation / math.sqrt(2)) / 2
     alone = ", by its own votes alone" if smooth else ""
+    near = " as their nearest" if votes.falling else ""
     return [
-        f"about {math.ceil(least / votes.weight):,} {voters} must vote for a text before it stands "
-        f"out of the noise{alone}",
-        f"of {sums:,} sums of votes, about {_number(sums * by_chance)} stand out by chance alone",
+        f"about {math.ceil(votes.least / votes.weight):,} {voters} must vote for a text{near} "
+        f"before it stands out of the noise{alone}",
+        f"of {sums:,} sums of votes, about {_number(sums * votes.by_chance)} stand out by chance "
+        "alone",
     ]
 
 

@@ -9,13 +9,15 @@ from typing import Any
 import apache_beam as beam
 
 from quietcorpus.mechanisms.filters import Concentrated
+from quietcorpus.mechanisms.group_norms import GroupNorms
 from quietcorpus.mechanisms.guarantees import UserPrivacy
-from quietcorpus.mechanisms.votes import Votes
+from quietcorpus.mechanisms.pure_votes import PureNorms, PureVotes
 from quietcorpus.pipelines.card.weakness import Weakness, of_guarantee, of_users
 from quietcorpus.pipelines.kinds.job import Job
 from quietcorpus.pipelines.kinds.public_texts_votes import (
     NOT_PROTECTED,
     PublicTextsKind,
+    votes_by,
     voting_by,
 )
 from quietcorpus.pipelines.kinds.user_budgets import OF_NAMES, BudgetedUsers
@@ -41,8 +43,14 @@ class UserTextsKind(PublicTextsKind):
         Raises InputError for budgets that take too much noise, and as `voting_by` does.
         """
         users = BudgetedUsers(spec)
-        norms = users.norms()
-        votes = Votes(spec.nearest, max(users.budgets.values()), users.delta)
+        norms: GroupNorms | PureNorms
+        if spec.is_pure:
+            votes = votes_by(spec, max(users.budgets.values()), users.key)
+            assert isinstance(votes, PureVotes)
+            norms = PureNorms.solved(users.budgets, votes)
+        else:
+            norms = users.norms()
+            votes = votes_by(spec, max(users.budgets.values()), users.key)
         found = vars(voting_by(spec, votes))
         return cls(spec, UserVoting(**found, users=users.named_users, norms=norms), users)
 
@@ -80,7 +88,7 @@ class UserTextsKind(PublicTextsKind):
         return self.users.promise(self.voting.norms.spent)
 
     @property
-    def concentrated(self) -> Concentrated:
+    def concentrated(self) -> Concentrated | None:
         return self.voting.norms.concentrated
 
     @property

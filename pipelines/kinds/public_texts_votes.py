@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -14,12 +15,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from quietcorpus.indexes.pool import PoolManifest
-from quietcorpus.mechanisms.clipped_sum import STEPS
+from quietcorpus.mechanisms.ballots import Ballots, Sums
 from quietcorpus.mechanisms.filters import Concentrated
 from quietcorpus.mechanisms.guarantees import DocumentPrivacy, Spending, UserPrivacy
+from quietcorpus.mechanisms.pure_votes import PureVotes
 from quietcorpus.mechanisms.vote_estimates import can_smooth, least_texts
 from quietcorpus.mechanisms.vote_weights import weights
-from quietcorpus.mechanisms.votes import Sums, Votes
+from quietcorpus.mechanisms.votes import Votes
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card.together import is_accounted
 from quietcorpus.pipelines.card.weakness import Weakness, of_unchosen
@@ -63,11 +65,7 @@ class PublicTextsKind(Kind):
         Raises InputError for a budget that takes too much noise, and as `voting_by` does.
         """
         assert spec.epsilon is not None
-        try:
-            votes = Votes(spec.nearest, spec.epsilon, spec.delta)
-        except ValueError as error:
-            raise InputError(f"mechanism.epsilon: {error}") from None
-        return cls(spec, voting_by(spec, votes))
+        return cls(spec, voting_by(spec, votes_by(spec, spec.epsilon, "mechanism.epsilon")))
 
     @property
     def laws(self) -> Mapping[str, int]:
@@ -135,13 +133,14 @@ class PublicTextsKind(Kind):
         return self.voting.votes.guarantee
 
     @property
-    def concentrated(self) -> Concentrated:
+    def concentrated(self) -> Concentrated | None:
         return self.voting.votes.concentrated
 
     @property
     def limits(self) -> Sequence[str]:
         """Return what a reader may learn, beyond what every kind of release reveals."""
-        return [_OF_DOCUMENTS, *self.of_pool, *NOT_PROTECTED]
+        grows = "" if self.spec.is_pure else ", with a delta that grows faster than k"
+        return [f"{_OF_DOCUMENTS}{grows}", *self.of_pool, *NOT_PROTECTED]
 
     @property
     def of_pool(self) -> Sequence[str]:
@@ -170,8 +169,9 @@ class PublicTextsKind(Kind):
             **({"search": search} if search else {}),
             "pool_texts": self.voting.texts,
             "vote": votes.weight,
-            "norm": STEPS,
-            "noise_multiplier": str(votes.noise.noise_multiplier),
+            **({"votes_by_rank": votes.by_rank} if votes.falling else {}),
+            "norm": votes.norm,
+            **_noise_of(votes),
             "least_votes": votes.least,
             "encoder": places.without_folders(self.voting.encoder.name),
             "encoder_precision": self.voting.encoder.arithmetic,
@@ -184,7 +184,29 @@ class PublicTextsKind(Kind):
         return Account([Spending("votes", total)], total, self.resolved, self.limits)
 
 
-def voting_by(spec: PublicTextsSpec, votes: Votes) -> Voting:
+def votes_by(spec: PublicTextsSpec, epsilon: Fraction, key: str) -> Ballots:
+    """Return the votes and the noise that a spec asks for, at the largest budget, `epsilon`.
+
+    Raises InputError, by the budget's key, for one that takes too much noise.
+    """
+    falling = spec.votes == "falling"
+    try:
+        if spec.delta is None:
+            return PureVotes(spec.nearest, epsilon, falling)
+        return Votes(spec.nearest, epsilon, spec.delta, falling)
+    except ValueError as error:
+        raise InputError(f"{key}: {error}") from None
+
+
+def _noise_of(votes: Ballots) -> dict[str, str]:
+    """Return the card's number of the noise."""
+    if isinstance(votes, PureVotes):
+        return {"noise_rate": str(votes.rate)}
+    assert isinstance(votes, Votes)
+    return {"noise_multiplier": str(votes.noise.noise_multiplier)}
+
+
+def voting_by(spec: PublicTextsSpec, votes: Ballots) -> Voting:
     """Find the pool and the encoder; return the voting of documents by these votes.
 
     Raises InputError if either cannot be used, or not with the other, and for more votes or strata
@@ -243,8 +265,7 @@ def _encoder(
 
 _OF_DOCUMENTS = (
     "what several documents of one person say together, or one document that the corpus holds "
-    "twice: the unit is one document, and k of them are protected at k times epsilon only, with a "
-    "delta that grows faster than k"
+    "twice: the unit is one document, and k of them are protected at k times epsilon only"
 )
 _OF_NARROWED = (
     "the units whose votes narrowed the pool, beyond the guarantee that it came with; if they are "

@@ -35,7 +35,7 @@ class UserSpec(Protocol):
     def budgets(self) -> GroupBudgets | None: ...
 
     @property
-    def delta(self) -> Fraction: ...
+    def delta(self) -> Fraction | None: ...
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,8 @@ class BudgetedUsers:
 
     @property
     def delta(self) -> Fraction:
-        """Return the delta that is left after earlier stages."""
-        return self.spec.delta
+        """Return the delta that is left after earlier stages; zero if a spec has none."""
+        return self.spec.delta or Fraction(0)
 
     @property
     def key(self) -> str:

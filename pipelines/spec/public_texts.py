@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, StrictBool, field_validator, model_validator
+from pydantic import ConfigDict, Field, StrictBool, field_validator, model_validator
 
 from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.pipelines.spec.mechanism import MechanismSpec
@@ -25,7 +25,6 @@ from quietcorpus.pipelines.spec.values import (
     Strict,
     at_most,
     of_key,
-    one_of,
 )
 from quietcorpus.transforms.artefacts.encoder import PACKAGED
 
@@ -65,7 +64,14 @@ class StrataSpec(Strict):
 class PublicTextsSpec(MechanismSpec):
     """`kind: public-texts`."""
 
-    model_config = one_of("epsilon", "budgets")
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [{"required": [key]} for key in ("epsilon", "budgets")],
+            "if": {"properties": {"noise": {"const": "geometric"}}, "required": ["noise"]},
+            "then": {"not": {"required": ["delta"]}},
+            "else": {"required": ["delta"]},
+        }
+    )
 
     kind: Annotated[
         Literal["public-texts"],
@@ -91,7 +97,17 @@ class PublicTextsSpec(MechanismSpec):
     budgets: Annotated[
         GroupBudgets | None, Field(description="a privacy budget for each group of users")
     ] = None
-    delta: Annotated[Delta, Field(description="well below 1 / documents, or 1 / `users`")]
+    delta: Annotated[
+        Delta | None,
+        Field(description="well below 1 / documents, or 1 / `users`; left out with `geometric`"),
+    ] = None
+    noise: Annotated[
+        Literal["gaussian", "geometric"] | None,
+        Field(
+            description="`gaussian`, the default, or `geometric`: epsilon alone, with a delta of "
+            "zero"
+        ),
+    ] = None
     encoder: Annotated[
         Annotated[str, Field(min_length=1)] | None,
         Field(
@@ -102,6 +118,13 @@ class PublicTextsSpec(MechanismSpec):
     nearest: Annotated[
         Count, at_most(MOST_NEAREST, "how many texts of the pool a document votes for")
     ] = 20
+    votes: Annotated[
+        Literal["equal", "falling"] | None,
+        Field(
+            description="what these texts get: `equal`, the default, or `falling`: the nearest "
+            "quarter of them four times as much as the last"
+        ),
+    ] = None
     strata: Annotated[
         StrataSpec | None, Field(description="count the documents of each label apart")
     ] = None
@@ -125,7 +148,16 @@ class PublicTextsSpec(MechanismSpec):
         elif self.users is None:
             raise of_key("users", "missing; say about how many users there are, a public number")
         require_one_budget(self.epsilon, self.budgets)
+        if self.is_pure and self.delta is not None:
+            raise of_key("delta", "is zero with `noise: geometric`; drop the key")
+        if not self.is_pure and self.delta is None:
+            raise of_key("delta", "missing; give it a value, or say `noise: geometric`")
         return self
+
+    @property
+    def is_pure(self) -> bool:
+        """Return whether the noise is geometric, and delta zero."""
+        return self.noise == "geometric"
 
     @property
     def columns(self) -> list[tuple[str, str]]:

@@ -15,6 +15,7 @@ from users_on_topics import corpus
 import quietcorpus as qc
 from quietcorpus.mechanisms.accounting import noise_multiplier_for
 from quietcorpus.mechanisms.clipped_sum import ClippedSum
+from quietcorpus.mechanisms.pure_votes import PureVotes
 from quietcorpus.mechanisms.votes import Votes
 from quietcorpus.pipelines.canaries.canaries import lines
 
@@ -59,6 +60,19 @@ def half_noise(patch: pytest.MonkeyPatch) -> None:
     """Half of the noise, whatever the card says of it."""
     real = noise_multiplier_for(EPSILON, DELTA, Fraction(1), 1)
     patch.setattr(Votes, "noise", ClippedSum(real / 2))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("faulty", [False, True])
+def test_half_of_geometric_noise(
+    workspace: Workspace, large: Path, monkeypatch: pytest.MonkeyPatch, faulty: bool
+) -> None:
+    # Kills: a comparison with Gaussian noise, whose delta there is not; a fault that is not seen.
+    if faulty:
+        monkeypatch.setattr(PureVotes, "rate", 2 * PureVotes(1, EPSILON).rate)
+    found = played(workspace, large, CANARIES, noise="geometric", delta=...)
+    assert found["verdict"] == ("failed" if faulty else "passed")
+    assert [one["name"] for one in found["tests"]] == ["stated"]
 
 
 @pytest.mark.parametrize("faulty", [False, True])

@@ -123,9 +123,9 @@ def test_the_guides_to_words(desk: Desk) -> None:
 
 @pytest.mark.nightly
 def test_the_guide_to_public_texts(desk: Desk) -> None:
-    build, calibrated, evaluated, varied, narrowed, divided = blocks(f"{GUIDES}/public-texts.md")
     page = f"{GUIDES}/public-texts.md"
-    desk.spec("texts.yaml", page, {"pool: pool": "pool: pool\n  nearest: 5"}, 1)
+    build, calibrated, evaluated, varied, narrowed, of_rounds, divided = blocks(page)
+    desk.spec("texts.yaml", page, {"pool: pool": "pool: pool\n  nearest: 5"}, 2)
     desk.run(build)
     desk.run(
         "\n".join(
@@ -142,6 +142,8 @@ def test_the_guide_to_public_texts(desk: Desk) -> None:
         changes = {"pool: pool": f"pool: {pool}\n  nearest: 5", "complaints-texts": name}
         desk.spec(f"{name}.yaml", page, changes | {"epsilon: 1 ": "epsilon: 20 "})
     desk.run(narrowed, {"--pool pool ": "--pool lists "})
+    own = {"--pool pool": "--pool lists", "--nearest 500": "--nearest 5", "25000": "120"}
+    assert "At epsilon 1, " in desk.run(of_rounds, own)
     assert "together" in desk.run(divided)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -164,3 +165,92 @@ def test_the_command(made: Workspace) -> None:
     assert done.stdout.splitlines() == list(lines(expected))
     refused = made.run("calibrate", "public-texts", SOURCE, *arguments, "--label", "nothing")
     assert made.error_of(refused).startswith("--label: ")
+
+
+@pytest.mark.slow
+def test_geometric_noise_and_falling_votes(here: Workspace) -> None:
+    # Kills: votes that are all equal, Gaussian noise, a delta that is asked for.
+    given = GRID | {"delta": None, "noise": "geometric", "documents": 100_000}
+    found = qc.calibrate_public_texts(SOURCE, pools=["on"], votes=["equal", "falling"], **given)
+    assert {(one.nearest, one.falling) for one in found.tried} == {
+        *((5, False), (5, True), (40, False), (40, True)),
+    }
+    for outcome in found.outcomes:
+        by_rank = dict(zip(found.tried, outcome.distances, strict=True))
+        assert all(
+            np.isnan(row).all() or (row != by_rank[one._replace(falling=not one.falling)]).any()
+            for one, row in by_rank.items()
+        )
+    head, *rows = list(lines(found))[2:]
+    assert head.split()[2:5] == ["nearest", "votes", "smooth"]
+    assert rows[1].split()[3] == "equal"
+    few = given | {"documents": 1, "nearest": [1], "runs": 100, "epsilons": ["0.5"]}
+    outcome = qc.calibrate_public_texts(SOURCE, pools=["on"], **few).outcomes[0]
+    # One text of 807 stands out by chance: .15 of 120, a mean with a deviation of .04.
+    assert 0 < outcome.texts[0].mean() < 0.4
+    assert refusal(delta=None).startswith("delta: is of Gaussian noise, and needed for it")
+    assert refusal(noise="geometric").startswith("delta: is of Gaussian noise, and needed")
+    assert refusal(noise="laplace").startswith("noise: 'laplace' is not known")
+    assert refusal(votes=["rising"]).startswith("votes: 'rising' is not known")
+
+
+@pytest.fixture(scope="module")
+def listed(made: Workspace) -> Path:
+    """A pool of 400 texts in lists, of which a tenth is on the documents' topics."""
+    texts = [*texts_on(["food", "money", "sport"], 120, 5), *texts_on(ON, 20, 6)]
+    source = made.folder / "listed.jsonl"
+    source.write_text("\n".join(json.dumps({"text": text}) for text in texts))
+    search = "ivf:lists=20,probes=20"
+    place = made.folder / "listed"
+    qc.build_pool(source, place, provenance="public", encoder="lsa", search=search)
+    return place
+
+
+ROUNDS = GRID | {"nearest": [5], "label": "kind", "documents": 100_000, "epsilons": ["1"]}
+
+
+@pytest.mark.slow
+def test_two_releases_are_compared_with_one(here: Workspace, listed: Path) -> None:
+    # Kills: a second release at the whole budget, from the whole pool, of another epsilon's first
+    # one; a narrowed pool by votes that noise did not change.
+    found = qc.calibrate_public_texts(SOURCE, pools=["listed", "on"], rounds="0.2", **ROUNDS)
+    (outcome, exact) = found.outcomes
+    split = qc.calibrate_rounds(epsilon="1", delta=1e-6, share="0.2")
+    assert found.rounds == {1: (split.first, split.second)}
+    of_two = [number for number, one in enumerate(found.tried) if one.rounds == 2]
+    assert {found.tried[number].pool for number in of_two} == {"listed"}
+    assert np.isnan(exact.texts[of_two]).all()
+    whole = next(n for n, one in enumerate(found.tried) if one.pool == "listed")
+    plain = next(n for n in of_two if not found.tried[n].smooth)
+    # What is left is on the subject, so that fewer texts stand out by chance.
+    assert 0 < outcome.texts[plain].mean() <= 2 * 60
+    assert (outcome.f1[plain] > 0.9).all()
+    assert outcome.texts[whole].mean() > 0
+    (said,) = (line for line in lines(found) if line.startswith("At epsilon 1, "))
+    assert ("two releases, of epsilon 0.2 and" in said) == (
+        outcome.choice is not None and found.tried[outcome.choice.best].rounds == 2
+    )
+    assert "rounds" in list(lines(found))[2].split()
+
+
+@pytest.mark.slow
+def test_a_first_release_that_finds_nothing_leaves_nothing(here: Workspace, listed: Path) -> None:
+    # Kills: a second release from all texts where no list stood out, an error in its place.
+    little = ROUNDS | {"documents": 1}
+    found = qc.calibrate_public_texts(SOURCE, pools=["listed"], rounds="0.2", **little)
+    (outcome, _) = found.outcomes
+    second = [number for number, one in enumerate(found.tried) if one.rounds == 2]
+    assert (outcome.texts[second] == 0).any()
+    assert np.isnan(outcome.distances[second]).any()
+    assert any(line.startswith("At epsilon 1, ") for line in lines(found))
+
+
+@pytest.mark.slow
+def test_rounds_are_of_pools_with_lists(here: Workspace, listed: Path) -> None:
+    assert refusal(rounds="0.2").startswith("rounds: no public pool has lists")
+    little = {"rounds": "0.01", "pools": ["listed"], "epsilons": ["1"]}
+    assert refusal(**little).startswith("rounds: no noise multiplier up to")
+    assert refusal(rounds="1.2", pools=["listed"]).startswith("rounds: 1.2 is not between")
+    pure = {"delta": None, "noise": "geometric", "rounds": "0.25", "pools": ["listed"]}
+    found = qc.calibrate_public_texts(SOURCE, **ROUNDS | pure)
+    assert found.rounds == {1: (Fraction(1, 4), Fraction(3, 4))}

@@ -44,6 +44,7 @@ from quietcorpus.mechanisms.group_norms import GroupNorms
 from quietcorpus.mechanisms.histogram import Histogram, ThresholdedVocabulary
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
 from quietcorpus.mechanisms.projected_mean import DIRECTION_UNIT, Ball, NoisyProjections
+from quietcorpus.mechanisms.pure_votes import PureNorms, PureVotes
 from quietcorpus.mechanisms.sampled_users import SampledUsers, Texts
 from quietcorpus.mechanisms.skip_gram import SkipGram, negative_samples
 from quietcorpus.mechanisms.truncation import Box, NoisyMeans, Truncation
@@ -276,16 +277,24 @@ USER_VOTING = UserVoting(
 )
 
 
+FALLING_VOTING = replace(VOTING, votes=replace(VOTING.votes, falling=True))
+PURE_VOTES = PureVotes(3, Fraction(2))
+PURE_VOTING = replace(VOTING, votes=PURE_VOTES)
+PURE_USER_VOTING = replace(
+    USER_VOTING, votes=PURE_VOTES, norms=PureNorms.solved(BUDGETS, PURE_VOTES)
+)
+
+
 NOISY = VOTING.votes.least - 4 + np.arange(32).reshape(2, 16) % 11
 
 
-def clipped_votes() -> Any:
+def clipped_votes(voting: UserVoting) -> Any:
     votes = pack((np.array([3, 20, 21]), np.array([7000, 900, 300])))
-    stream = USER_VOTING.clipping(KEY)
+    stream = voting.clipping(KEY)
     return [
         own.tolist()
         for group in range(2)
-        for own in USER_VOTING.clipped(b"u" * 16, (group, votes), stream)
+        for own in voting.clipped(b"u" * 16, (group, votes), stream)
     ]
 
 
@@ -325,7 +334,18 @@ DRAWS: dict[str, Callable[[pytest.MonkeyPatch, Path], Any]] = {
     "votes": lambda *_: VOTING.release(np.arange(32).reshape(2, 16), KEY).tolist(),
     "votes, of users": lambda *_: USER_VOTING.release(np.arange(32).reshape(2, 16), KEY).tolist(),
     "votes, by lists": lambda *_: LISTED_VOTING.release(np.arange(32).reshape(2, 16), KEY).tolist(),
-    "votes of users": lambda *_: clipped_votes(),
+    **{
+        f"votes, {what}": lambda *_, own=own: own.release(
+            np.arange(32).reshape(2, 16), KEY
+        ).tolist()
+        for what, own in (
+            ("falling", FALLING_VOTING),
+            ("geometric", PURE_VOTING),
+            ("geometric, of users", PURE_USER_VOTING),
+        )
+    },
+    "votes of users": lambda *_: clipped_votes(USER_VOTING),
+    "votes of users, geometric": lambda *_: clipped_votes(PURE_USER_VOTING),
     "resample": lambda *_: VOTING.resample(VOTING.estimates(NOISY), 25, KEY).tolist(),
     "training": lambda *_: trained(),
     "training run": lambda *_: training_run(),

@@ -16,7 +16,9 @@ from quietcorpus.mechanisms.clipped_sum import dither
 from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.group_norms import GroupNorms
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
+from quietcorpus.mechanisms.pure_votes import PureNorms, PureUserVotes, PureVotes
 from quietcorpus.mechanisms.user_votes import UserVotes
+from quietcorpus.mechanisms.votes import Votes
 from quietcorpus.transforms.array_sums import AddCounts, PartialSum
 from quietcorpus.transforms.artefacts.encoder import Encoder
 from quietcorpus.transforms.errors import redacted
@@ -44,19 +46,25 @@ class UserVoting(Voting):
         users: how users and their groups are told apart.
         norms: the norm of each group of users, at the noise of `votes`.
 
-    Raises ValueError as `UserVotes` does.
+    Raises ValueError as `UserVotes` and `PureUserVotes` do, and for norms of the other noise.
     """
 
     users: Users = field(kw_only=True)
-    norms: GroupNorms = field(kw_only=True)
+    norms: GroupNorms | PureNorms = field(kw_only=True)
 
     def __post_init__(self) -> None:
         self.own  # noqa: B018
 
     @cached_property
-    def own(self) -> UserVotes:
+    def own(self) -> UserVotes | PureUserVotes:
         """Return the mechanism."""
-        return UserVotes(self.votes, self.norms)
+        match self.votes, self.norms:
+            case Votes() as votes, GroupNorms() as norms:
+                return UserVotes(votes, norms)
+            case PureVotes() as pure, PureNorms() as sums:
+                return PureUserVotes(pure, sums)
+            case _:
+                raise ValueError("the norms are for other noise than that of documents' votes")
 
     @property
     def stage_parameters(self) -> dict[str, Value]:
@@ -82,7 +90,7 @@ class UserVoting(Voting):
             documents, np.flatnonzero((strata >= 0) & has_part), pool, encoder
         )
         places = self.votes.places(items, strata[voters], self.shape)
-        votes = np.full_like(places, self.votes.weight)
+        votes = np.tile(np.array(self.votes.weights, dtype=np.int64), (len(places), 1))
         ballots = dict(zip(voters.tolist(), zip(places, votes, strict=True), strict=True))
         nothing = places[:0].ravel(), votes[:0].ravel()
         for row, (user, group) in enumerate(zip(users, groups, strict=True)):
@@ -114,6 +122,8 @@ class UserVoting(Voting):
         group, packed = share
         places, votes = unpack(packed)
         address = stream.addresses(user.hex(), [group], [b"".join(packed)])
+        if isinstance(self.own, PureUserVotes):
+            return places, self.own.clipped(votes, group, stream, address)
         return places, self.own.clipped(votes, group, dither(stream, address, votes.shape, lane=0))
 
 

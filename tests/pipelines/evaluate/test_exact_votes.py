@@ -14,10 +14,11 @@ import pytest
 from public_pools import LETTERS, Letters
 from running import run
 
+from quietcorpus.mechanisms.ballots import Sums
 from quietcorpus.mechanisms.clipped_sum import STEPS
 from quietcorpus.mechanisms.group_norms import GroupNorms
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.votes import Sums, Votes
+from quietcorpus.mechanisms.votes import Votes
 from quietcorpus.pipelines.evaluate.exact_votes import exact_sums, votes_of_units
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
 from quietcorpus.transforms.artefacts.pool import PoolSource
