@@ -48,21 +48,20 @@ def propose_spec(
     Raises:
         InputError: anything that a person can mend.
     """
-    from quietcorpus.pipelines.init import columns, proposal
+    from quietcorpus.pipelines.init import columns
+    from quietcorpus.pipelines.init.answers import Protected, Wanted, answers, unit
+    from quietcorpus.pipelines.init.proposal import propose
     from quietcorpus.transforms.errors import InputError
 
-    one_of("want", want, tuple(proposal.Wanted))
+    one_of("want", want, tuple(Wanted))
     if protect is not None:
-        one_of("protect", protect, tuple(proposal.Protected))
+        one_of("protect", protect, tuple(Protected))
     whole(2, users=users)
-    unit = proposal.unit(
-        proposal.Wanted(want), None if protect is None else proposal.Protected(protect)
-    )
+    protected = unit(Wanted(want), None if protect is None else Protected(protect))
     place = fspath(corpus)
     found = columns.look(absolute(place))
     named = {"text": text, "id": id, "user": user, "label": label, "language": language}
-    chosen = proposal.answers(place, proposal.Wanted(want), unit, found, named, users)
-    proposed = proposal.propose(chosen)
+    proposed = propose(answers(place, Wanted(want), protected, found, named, users))
     if output is not None:
         try:
             with open(output, "x", encoding="utf-8") as stream:

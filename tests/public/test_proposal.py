@@ -19,14 +19,8 @@ import quietcorpus as qc
 from quietcorpus.indexes.languages import LANGUAGES
 from quietcorpus.pipelines.artefacts.vocabulary import LISTED
 from quietcorpus.pipelines.init import columns
-from quietcorpus.pipelines.init.proposal import (
-    PROTECTS,
-    Answers,
-    Protected,
-    Wanted,
-    answers,
-    propose,
-)
+from quietcorpus.pipelines.init.answers import PROTECTS, Answers, Protected, Wanted, answers
+from quietcorpus.pipelines.init.proposal import propose
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
