@@ -14,7 +14,7 @@ BENCH_COMMITS ?= $(BENCH_DATA)/commit_messages.parquet
 
 .PHONY: help demo demo-words test test-slow test-nightly test-most check docs links bench utility utility-words clean
 .PHONY: spark spark-up spark-down spark-release flink flink-up flink-down flink-release iceberg airflow dagster
-.PHONY: lock sbom prism azurite vnu chromium kustomize flink-operator clusters faults races soak utility-embeddings utility-public utility-known-topics attacks utility-sentences utility-languages reconstruction release-dry
+.PHONY: lock sbom prism azurite vnu chromium kustomize flink-operator clusters faults races soak utility-embeddings utility-public utility-maps utility-known-topics attacks utility-sentences utility-languages reconstruction release-dry
 .PHONY: large-index large-pool large-pool-lists utility-public-large costs many-shards
 
 help:
@@ -41,6 +41,7 @@ help:
 	@echo "make utility-public  what a classifier learns from public texts (an hour)"
 	@echo "make utility-public-large  the same from half a million texts, one round and two (half an hour)"
 	@echo "make attacks  what attackers find in text by Madlib and BRR (a quarter of an hour)"
+	@echo "make utility-maps  all maps of bags of words in one table (minutes)"
 	@echo "make utility-known-topics  random bins against bins by frequency, on drawn documents (five minutes)"
 	@echo "make utility-sentences  what classifiers learn from sentence embeddings (an hour)"
 	@echo "make utility-languages  the same in five languages (ten minutes)"
@@ -320,6 +321,10 @@ build/redactor/node_modules:
 attacks: $(VENV)/.bench $(VECTORS) build/redactor/node_modules
 	$(BIN)/python benchmarks/attacks.py --data $(BENCH_DATA) --glove $(VECTORS) \
 		--packages build/redactor --folder build/attacks
+
+utility-maps: $(VENV)/.bench $(VECTORS)
+	$(BIN)/python benchmarks/maps.py --data $(BENCH_DATA) --glove $(VECTORS) --folder build/maps \
+		--output docs/measurements/bags-of-words.md
 
 utility-known-topics: $(VENV)/.bench
 	$(RUNNING) benchmarks/known_topics_maps.py --output docs/measurements/bags-of-words.md

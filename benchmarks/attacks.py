@@ -140,9 +140,11 @@ def cell(figures: list[dict[str, Any]], column: Column, subject: str, setting: A
     for one in figures:
         key = one["measure"], one["group"], one["subject"], one["setting"]
         if key == (column.measure, column.group, subject, setting):
-            ends = one["low"], one["high"]
-            known = ends[0] is not None
-            return f"{one['mean']:.3f}" + (f" ({ends[0]:.3f}-{ends[1]:.3f})" if known else "")
+            low, high = one["low"], one["high"]
+            if low is None:
+                return f"{one['mean']:.3f}"
+            to = "-" if low >= 0 else " to "
+            return f"{one['mean']:.3f} ({low:.3f}{to}{high:.3f})"
     return ""
 
 
