@@ -192,6 +192,29 @@ def store_throttles(lab: Lab) -> tuple[str, float]:
     return lab.outcome(run, code, line), time.monotonic() - run.begun
 
 
+def clock_jumps(lab: Lab) -> tuple[str, float]:
+    """Set the wall clock of launcher and workers an hour ahead for ten seconds."""
+    # Debian's package `libfaketime` answers for the kernel; clocks that only count on stay as
+    # they are.
+    told = lab.folder / "clock"
+    told.write_text("+0\n")
+    library = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
+    environment = {
+        "LD_PRELOAD": str(library),
+        "FAKETIME_TIMESTAMP_FILE": str(told),
+        "FAKETIME_NO_CACHE": "1",
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+    }
+    run = lab.start("local-clock", "--workers", "2", environment=environment)
+    assert run.at_a_quarter(), run.finish()
+    for offset, seconds in (("+3600", 10), ("+0", 0)):
+        (lab.folder / "clock.next").write_text(f"{offset}\n")
+        (lab.folder / "clock.next").replace(told)
+        time.sleep(seconds)
+    code, line = run.finish()
+    return lab.outcome(run, code, line), time.monotonic() - run.begun
+
+
 @contextmanager
 def small_disk(lab: Lab, megabytes: int) -> Iterator[Path]:
     """Mount a disk of a few megabytes, and yield its place."""
@@ -273,7 +296,7 @@ def outcomes(lab: Lab, only: str) -> Iterator[str]:
     ]
     cases += [
         (MULTI_PROCESS, str(f.__doc__), lambda f=f: f(lab))
-        for f in (launched_twice, store_throttles, full_disk_locally)
+        for f in (launched_twice, store_throttles, clock_jumps, full_disk_locally)
     ]
     cases += [
         (

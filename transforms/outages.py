@@ -24,6 +24,9 @@ _CODES = (
     "TooManyRequests",
     "TooManyRequestsException",
 )
+CLOCKS_DIFFER = "RequestTimeTooSkewed"
+"""The answer of S3, with status 403, to a request that is dated a quarter of an hour off its own
+clock. A machine's clock that jumped is usually soon set right."""
 _NO_ANSWER = (
     "ChunkedEncodingError",  # requests
     "ConnectionError",  # Python, requests, botocore
@@ -74,6 +77,8 @@ def code_of(error: BaseException) -> str:
 
 def outage(error: BaseException) -> str | None:
     """Return how a store or service fails in a way that may pass; None for any other error."""
+    if any(_names_clocks(one) for one in _chain(error)):
+        return f"its clock and this machine's differ too much (403 {CLOCKS_DIFFER})"
     unanswered = None
     for one in _chain(error):
         status, code = status_of(one), code_of(one)
@@ -86,6 +91,11 @@ def outage(error: BaseException) -> str | None:
             named = "" if _is_beams(one) else f" ({type(one).__name__})"
             unanswered = f"it does not answer{named}"
     return unanswered
+
+
+def _names_clocks(error: BaseException) -> bool:
+    """Return whether an error, or Beam's for it, which has a status and no code, is of clocks."""
+    return code_of(error) == CLOCKS_DIFFER or (_is_beams(error) and CLOCKS_DIFFER in str(error))
 
 
 def _is_unanswered(error: BaseException) -> bool:

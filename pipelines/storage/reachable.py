@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from quietcorpus.pipelines.storage import stores
 from quietcorpus.pipelines.storage.stores import stored
 from quietcorpus.transforms.errors import InputError, StoreUnavailable
-from quietcorpus.transforms.outages import code_of, outage, status_of
+from quietcorpus.transforms.outages import CLOCKS_DIFFER, code_of, outage, status_of
 
 DEADLINE_SECONDS = 20
 _PEEKED_AT_NOTHING = (404, 416)  # missing or empty: the reader reports these
@@ -120,6 +120,8 @@ def _error(need: Need, failure: BaseException, host: str) -> InputError | StoreU
         problem = f"{host} rejects the credentials ({code or status}); check key id and secret"
     elif status is None and any(word in code for word in ("Credential", "Refresh")):
         problem = f"no credentials are found ({code}); set them in the environment"
+    elif code == CLOCKS_DIFFER:
+        kind, problem = StoreUnavailable, f"{outage(failure)}; set this one, and run again"
     elif status == 403:
         problem = f"the credentials do not permit to {need.verb} there; have that granted"
     elif status == 404:

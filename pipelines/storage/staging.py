@@ -9,7 +9,6 @@ import os
 import posixpath
 import re
 import shutil
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -24,7 +23,6 @@ _LOGGER = logging.getLogger("quietcorpus.storage")
 RELEASE = "release"
 """The folder of a local staging area that becomes the output."""
 _LOCK = ".lock"
-_LOCK_SECONDS = 60.0
 
 
 def new_staging(output: str) -> str:
@@ -143,10 +141,13 @@ def _lock_of(staging: str) -> BinaryIO:
 
 def _delete_if_abandoned(staging: str) -> None:
     """Delete a local staging area; raises OSError if its launcher holds the lock."""
-    path = f"{staging}/{_LOCK}"
-    if not os.path.exists(path):  # its launcher makes the lock just after the folder
-        if time.time() - os.stat(staging).st_mtime > _LOCK_SECONDS:
-            shutil.rmtree(staging, ignore_errors=True)
+    # No clock is asked, since clocks jump. A launcher makes the lock just after the folder: if the
+    # empty folder is gone by then, it makes another.
+    with suppress(OSError):
+        os.rmdir(staging)
+        return
+    if not os.path.exists(f"{staging}/{_LOCK}"):  # what is left of a deletion that was cut short
+        shutil.rmtree(staging, ignore_errors=True)
         return
     with _lock_of(staging):
         _LOGGER.info("deleting %s, which a launcher that was killed has left", staging)

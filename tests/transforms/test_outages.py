@@ -53,6 +53,15 @@ PASSING: list[tuple[Callable[[], Exception], str]] = [
     (lambda: of_boto(503, "SlowDown"), "it answers 503 SlowDown"),
     (lambda: of_boto(400, "RequestTimeout"), "it answers 400 RequestTimeout"),
     (lambda: by_beam(of_boto(503, "503"), 503), "it answers 503"),
+    (lambda: of_boto(403, "RequestTimeTooSkewed"), "its clock and this machine's differ"),
+    (
+        lambda: by_beam(of_boto(403, "RequestTimeTooSkewed"), 403),
+        "its clock and this machine's differ",
+    ),
+    (
+        lambda: S3ClientError("An error occurred (RequestTimeTooSkewed)", 403),
+        "its clock and this machine's differ",
+    ),
     (
         lambda: by_beam(EndpointConnectionError(endpoint_url="x"), None),
         "it does not answer",
@@ -92,7 +101,8 @@ LASTING: list[Callable[[], Exception]] = [
 
 @pytest.mark.parametrize(("make", "said"), PASSING)
 def test_an_outage_is_unavailable(make: Callable[[], Exception], said: str) -> None:
-    # Kills: a status that is not looked for in what Beam wraps, a throttling by its name alone.
+    # Kills: a status that is not looked for in what Beam wraps, a throttling by its name alone, a
+    # clock that is off and taken for a permission that is missing.
     assert (outage(make()) or "").startswith(said)
     with (
         pytest.raises(StoreUnavailable) as raised,

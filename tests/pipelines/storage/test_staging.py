@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+
+import pytest
 
 from quietcorpus.pipelines.storage.staging import (
     abandoned_areas,
@@ -35,6 +38,39 @@ def left(output: Path, number: int) -> Path:
     area.mkdir()
     (area / ".lock").touch()
     return area
+
+
+def test_areas_without_a_lock_are_deleted_whatever_the_clock_says(tmp_path: Path) -> None:
+    # Kills: an age by a clock, which may jump; a deletion that was cut short and is never finished.
+    output = tmp_path / "out"
+    new, old, half = (output.with_name(f".out.staging-{n:012x}") for n in (1, 2, 3))
+    for area in (new, old, half):
+        area.mkdir()
+    (half / "data").mkdir()
+    os.utime(old, (0, 0))
+    os.utime(half, (2**33, 2**33))  # after every clock
+    deleted, held = delete_abandoned(str(output))
+    assert sorted(deleted) == sorted(map(str, (new, old, half)))
+    assert held == []
+
+
+def test_a_launcher_whose_new_folder_is_deleted_makes_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Kills: a launcher that fails, or goes on without a lock, as another one tidies up just then.
+    output, made = str(tmp_path / "out"), []
+    mkdir = os.mkdir
+
+    def deleted_at_first(path: str, mode: int = 0o777) -> None:
+        mkdir(path, mode)
+        made.append(path)
+        if len(made) == 1:
+            assert delete_abandoned(output) == ([path], [])
+
+    monkeypatch.setattr(os, "mkdir", deleted_at_first)
+    with staging_area(output) as area:
+        assert [area] == made[1:]
+        assert delete_abandoned(output) == ([], [area])
 
 
 def test_what_killed_launchers_have_left_is_used_once(tmp_path: Path) -> None:
