@@ -404,7 +404,7 @@ def test_an_epsilon_and_a_delta_for_whole_documents(
     assert losses["delta"] == 1e-5
     assert [row["words"] for row in losses["documents"]] == [1, 20, 200, 1000]
     readme = (workspace.output / "README.md").read_text()
-    assert "epsilon = 30 at most and delta = 1e-05: `epsilon_exact`, of every word" in readme
+    assert "epsilon = 30 at most and delta = 1e-5: `epsilon_exact`, of every word" in readme
     assert workspace.run("verify", "released/out").returncode == 0
 
 

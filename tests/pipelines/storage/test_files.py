@@ -97,18 +97,6 @@ def test_the_staging_area_of_a_killed_launcher_goes(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_staging_area_without_a_lock_goes_once_it_is_old(tmp_path: Path) -> None:
-    # A launcher makes the folder first, and then the lock. Kills: a folder that is deleted in
-    # between, and one that stays for ever.
-    young, old = (tmp_path / f".out.staging-{digit * 12}" for digit in "01")
-    for folder in (young, old):
-        folder.mkdir()
-    os.utime(old, (0, 0))
-    with staging_area(str(tmp_path / "out")):
-        assert young.exists()
-        assert not old.exists()
-
-
 def test_what_is_there_is_refused(tmp_path: Path) -> None:
     output = tmp_path / "out"
     Output(str(output)).require_free()
