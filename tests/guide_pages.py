@@ -73,9 +73,11 @@ class Desk:
         for name in ("corpus/a", "public/a", "reviews/a", "reviews", "complaints", "public"):
             self.table(name, 120)
         for name in ("more-public", "public-reviews"):
-            self.table(name, 200)
+            self.table(name, 300)  # of some texts, two sentences count as one
         self.write("vocabulary.txt", "\n".join(WORDS) + "\n")
         self.write("words.txt", "\n".join(WORDS) + "\n")
+        weights = pa.table({"term": WORDS, "weight": range(1, len(WORDS) + 1)})
+        pq.write_table(weights, self.folder / "frequencies.parquet")
         for name in ("glove.txt", "vectors.txt"):
             vectors = self._generator.normal(size=(len(WORDS), 8))
             rows = zip(WORDS, vectors, strict=True)
