@@ -13,9 +13,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-import pyarrow as pa
-
 from quietcorpus.indexes import segmentation
+from quietcorpus.indexes.arrow_arrays import as_strings
 from quietcorpus.indexes.tokenizers import UNICODE_WORDS
 
 FUNCTION_WORDS: Mapping[str, str] = {
@@ -126,8 +125,7 @@ def _of_script(parts: Sequence[str], letters: int) -> str | None:
 
 def _counted(parts: Sequence[str]) -> Counter[str]:
     """Count the words of texts, of which an apostrophe ends one."""
-    apart = pa.array([re.sub("['\u2019]", " ", part) for part in parts], pa.large_string())
-    tokens = UNICODE_WORDS.tokenize(apart)
+    tokens = UNICODE_WORDS.tokenize(as_strings([re.sub("['\u2019]", " ", part) for part in parts]))
     data = tokens.data.tobytes()
     return Counter(
         data[start:end].decode()

@@ -23,6 +23,7 @@ from quietcorpus.mechanisms.guarantees import DocumentPrivacy
 from quietcorpus.mechanisms.keystream import Addresses, Keystream
 from quietcorpus.mechanisms.resampling import copies
 from quietcorpus.mechanisms.uniform import uniform
+from quietcorpus.mechanisms.votes import Votes
 
 STANDS_OUT = 6
 """The least sum of an item that stands out, over the noise's rate: of the items that nobody votes
@@ -128,6 +129,16 @@ class PureVotes(Ballots):
         addresses = stream.addresses("votes", range(len(rows)), rows)
         found: Sums = sums + self.noise(sums.shape[1]).sample(stream, addresses)
         return found
+
+
+def votes_at(nearest: int, epsilon: Fraction, delta: Fraction | None, falling: bool) -> Ballots:
+    """Return the votes under Gaussian noise, or under geometric noise for a delta of None.
+
+    Raises ValueError for what either mechanism refuses.
+    """
+    if delta is None:
+        return PureVotes(nearest, epsilon, falling)
+    return Votes(nearest, epsilon, delta, falling)
 
 
 def deviation_of(rate: Fraction) -> Fraction:

@@ -7,6 +7,7 @@ cache and refuses to compile with one.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numba
@@ -38,6 +39,7 @@ def reordered(function: Callable[..., Any]) -> Callable[..., Any]:
     return kernel
 
 
+@cache
 def load_numba() -> None:
     """Load what numba needs for its first kernel, a quarter of a second's work.
 

@@ -14,11 +14,14 @@ from typing import TypeVar
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 AHEAD = 64
-"""The number of calls that are begun before the result of the first is taken."""
+"""The number of calls that are begun before the result of the first is taken, if none is given."""
 
 
 def in_turn(
-    pool: Executor, function: Callable[[_Item], _Result], items: Iterable[_Item]
+    pool: Executor,
+    function: Callable[[_Item], _Result],
+    items: Iterable[_Item],
+    ahead: int = AHEAD,
 ) -> Iterator[_Result]:
     """Yield a function's results for items, in order, computed by a pool.
 
@@ -28,7 +31,7 @@ def in_turn(
     begun: deque[Future[_Result]] = deque()
     for item in items:
         begun.append(pool.submit(function, item))
-        if len(begun) == AHEAD:
+        if len(begun) == ahead:
             yield begun.popleft().result()
     while begun:
         yield begun.popleft().result()

@@ -1,4 +1,4 @@
-"""What a calibration of public texts tries: pools, numbers of votes, one release or two."""
+"""Pools, numbers of votes and of releases that a calibration of public texts tries."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from fractions import Fraction
 
 from quietcorpus.indexes.tokenizers import UNICODE_WORDS, Tokenizer
 from quietcorpus.mechanisms.ballots import Ballots as AnyVotes
-from quietcorpus.mechanisms.pure_votes import PureVotes
+from quietcorpus.mechanisms.pure_votes import votes_at
 from quietcorpus.mechanisms.vote_estimates import can_smooth
-from quietcorpus.mechanisms.votes import Votes
 from quietcorpus.pipelines.calibrate.public_rounds import budgets
 from quietcorpus.pipelines.calibrate.public_texts_report import TriedVotes
 from quietcorpus.pipelines.calibrate.public_votes import Ballots, VotingDocuments
@@ -52,9 +51,7 @@ class VotesSettings:
     def votes(self, nearest: int, epsilon: Fraction, falling: bool = False) -> AnyVotes:
         """Return the mechanism; raises InputError for a budget that takes too much noise."""
         try:
-            if self.delta is None:
-                return PureVotes(nearest, epsilon, falling)
-            return Votes(nearest, epsilon, self.delta, falling)
+            return votes_at(nearest, epsilon, self.delta, falling)
         except ValueError as error:
             raise InputError(f"epsilons: {error}") from None
 

@@ -18,7 +18,7 @@ from quietcorpus.indexes.pool import PoolManifest
 from quietcorpus.mechanisms.ballots import Ballots, Sums
 from quietcorpus.mechanisms.filters import Concentrated
 from quietcorpus.mechanisms.guarantees import DocumentPrivacy, Spending, UserPrivacy
-from quietcorpus.mechanisms.pure_votes import PureVotes
+from quietcorpus.mechanisms.pure_votes import PureVotes, votes_at
 from quietcorpus.mechanisms.vote_estimates import can_smooth, least_texts
 from quietcorpus.mechanisms.vote_weights import weights
 from quietcorpus.mechanisms.votes import Votes
@@ -189,11 +189,8 @@ def votes_by(spec: PublicTextsSpec, epsilon: Fraction, key: str) -> Ballots:
 
     Raises InputError, by the budget's key, for one that takes too much noise.
     """
-    falling = spec.votes == "falling"
     try:
-        if spec.delta is None:
-            return PureVotes(spec.nearest, epsilon, falling)
-        return Votes(spec.nearest, epsilon, spec.delta, falling)
+        return votes_at(spec.nearest, epsilon, spec.delta, spec.votes == "falling")
     except ValueError as error:
         raise InputError(f"{key}: {error}") from None
 

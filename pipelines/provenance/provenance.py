@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from quietcorpus.evaluation.overlap import Pairs, PublicTexts
 from quietcorpus.pipelines.engine.parallel import processors, threads
@@ -23,6 +22,7 @@ from quietcorpus.pipelines.provenance.sources import (
 from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.pipelines.terminal.progress import Display, Steps
 from quietcorpus.transforms.errors import InputError, StageError
+from quietcorpus.transforms.in_turn import in_turn
 from quietcorpus.transforms.reading.documents import Corpus, Documents, Plan
 from quietcorpus.transforms.reading.sources import plan, read, states
 
@@ -113,24 +113,18 @@ def _compare(
     texts: PublicTexts, documents: Iterator[Documents], tally: Tally, display: Display
 ) -> None:
     """Add up what batches of documents find, while others are read and compared."""
-    waiting: deque[tuple[Future[Pairs], int]] = deque()
 
-    def take() -> None:
-        job, size = waiting.popleft()
-        pairs = job.result()
-        for numbers, counts in ((pairs.equal, tally.equal), (pairs.near, tally.near)):
-            np.add.at(counts, numbers, 1)
-        display.advance(size)
+    def compare(given: tuple[Documents, npt.NDArray[np.bool_]]) -> tuple[Pairs, int]:
+        batch, settled = given
+        return texts.compare(batch.texts, settled), len(batch.rows)
 
     count = processors()
     with threads(count) as pool:
-        for batch in documents:
-            job = pool.submit(texts.compare, batch.texts, tally.settled)
-            waiting.append((job, len(batch.rows)))
-            if len(waiting) > _AHEAD * count:
-                take()
-        while waiting:
-            take()
+        given = ((batch, tally.settled) for batch in documents)
+        for pairs, size in in_turn(pool, compare, given, _AHEAD * count + 1):
+            for numbers, counts in ((pairs.equal, tally.equal), (pairs.near, tally.near)):
+                np.add.at(counts, numbers, 1)
+            display.advance(size)
 
 
 def lines(content: Mapping[str, Any], report: str) -> Iterator[str]:
