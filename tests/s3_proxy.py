@@ -78,10 +78,12 @@ class _Forward(socketserver.BaseRequestHandler):
     def _answer(self, upstream: socket.socket) -> None:
         try:
             while data := upstream.recv(1 << 14):
+                # Once the client has the last bytes it may ask for another file, or look at `sent`.
+                held = self.server.held in self.path and self.method == "GET"
+                self.server.sent[self.path.rsplit("/", 1)[-1]] += len(data)
                 time.sleep(self.server.slow)
                 self.request.sendall(data)
-                self.server.sent[self.path.rsplit("/", 1)[-1]] += len(data)
-                if self.server.held in self.path and self.method == "GET":
+                if held:
                     self.server.holding.set()
                     self.server.go.wait(PATIENCE_SECONDS)
         except OSError:
