@@ -174,11 +174,15 @@ class Experiment:
         return float(model.score(features.transform(self._test), self._test_labels))
 
     def run(
-        self, mechanism: WordMechanism, epsilon: Fraction, searching: Searching = EXACT
+        self,
+        mechanism: WordMechanism,
+        epsilon: Fraction,
+        searching: Searching = EXACT,
+        tuning: Fraction | None = None,
     ) -> dict[str, float]:
         """Release the training reviews; return accuracy, share of unchanged words, and speed."""
         begun = time.process_time()
-        texts, unchanged = self._release(mechanism, epsilon, self.training, searching)
+        texts, unchanged = self._release(mechanism, epsilon, self.training, searching, tuning)
         spent = time.process_time() - begun
         return {
             "epsilon": float(epsilon),
@@ -212,8 +216,11 @@ class Experiment:
         epsilon: Fraction,
         texts: list[str],
         searching: Searching = EXACT,
+        tuning: Fraction | None = None,
     ) -> tuple[list[str], float]:
-        parameters = WordsParameters(mechanism, epsilon, "word", "drop", self._source, searching)
+        parameters = WordsParameters(
+            mechanism, epsilon, "word", "drop", self._source, searching, tuning=tuning
+        )
         key = ReleaseKey.derive(os.urandom(32), "utility", b"")
         privatizer = WordPrivatizer(parameters, self._index, key)
         documents = Documents(

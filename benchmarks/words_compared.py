@@ -68,7 +68,7 @@ MECHANISMS: tuple[Mechanism, ...] = (
     *((WordMechanism.TEM, Fraction(gamma)) for gamma in TRUNCATIONS),
     *((WordMechanism.VICKREY, tuning) for tuning in TUNINGS),
 )
-REVIEWED = MECHANISMS[:3]
+REVIEWED = (*MECHANISMS[:3], *((WordMechanism.VICKREY, tuning) for tuning in TUNINGS))
 """TEM is the exponential mechanism there, or leaves all words unchanged."""
 
 
@@ -340,10 +340,11 @@ class Texts:
 
     def run(self, mechanism: Mechanism, epsilon: float) -> dict[str, float]:
         """Release the texts once; return accuracy and the share of unchanged words."""
-        if mechanism[0] in (WordMechanism.MADLIB, WordMechanism.BRR):
-            found = self.experiment.run(mechanism[0], Fraction(epsilon))
-            return {key: found[key] for key in ("accuracy", "unchanged")}
-        return self._drawn(mechanism, epsilon)
+        name, tuning = mechanism
+        if name is WordMechanism.EXPONENTIAL:
+            return self._drawn(mechanism, epsilon)
+        found = self.experiment.run(name, Fraction(epsilon), tuning=tuning)
+        return {key: found[key] for key in ("accuracy", "unchanged")}
 
     def _drawn(self, mechanism: Mechanism, epsilon: float) -> dict[str, float]:
         """Draw all occurrences of a word at once: at a small epsilon a row has all words."""
