@@ -48,6 +48,8 @@ def curve(measured: MeasureFigures, name: str) -> str | None:
         axes.set_xlabel(symbol(key))
         axes.grid()
         legend(drawing)
+        rows = (len(axes.get_legend_handles_labels()[1]) + 1) // 2
+        drawing.set_figheight(max(3.1, 2.1 + 0.2 * rows))
         title = f"{measured.measure['title']} against {key}"
         said = [{**figure, "group": _point(figure)} for figure in figures]
         return svg.inline(drawing, name, title, told(said))

@@ -138,6 +138,29 @@ def test_other_keys_make_a_line_each_against_epsilon(drawn: list[Any]) -> None:
     assert drawn[0].get_xlabel() == "ε"
 
 
+@pytest.mark.parametrize("lines", [1, 13, 40])
+def test_a_long_legend_leaves_room_for_the_lines(
+    monkeypatch: pytest.MonkeyPatch, lines: int
+) -> None:
+    # Kills: a height of its own, from which the legend of 13 settings took all that lines need.
+    sizes: list[float] = []
+    inline = svg.inline
+
+    def keep(drawing: Any, *given: str) -> str:
+        written = inline(drawing, *given)  # a warning that nothing is left is an error in tests
+        sizes.append(drawing.axes[0].get_position().height * drawing.get_figheight())
+        return written
+
+    monkeypatch.setattr(svg, "inline", keep)
+    swept = [
+        figure("m", "release", 0.5, epsilon=epsilon, map=f"map {line}")
+        for line in range(lines)
+        for epsilon in ("1", "2")
+    ]
+    assert curves.curve(measured(*swept), "name")
+    assert sizes[0] > 1.2  # inches
+
+
 def test_what_no_setting_changes_is_a_line_across(drawn: list[Any]) -> None:
     # Kills: noise drawn twice, once at each setting and once across; a release without its line.
     swept = [
