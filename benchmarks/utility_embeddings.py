@@ -114,8 +114,19 @@ class Experiment:
         noisy = ClippedSum(noise).release(sums[None, :], stream, address)[0]
         return factorise(noisy, float(noise * STEPS), size, self.dimensions).vectors
 
-    def sgd(self, epsilon: float, draw: int, steps: int) -> np.ndarray:
-        """Train vectors by `method: sgd`; an infinite epsilon adds next to no noise."""
+    def sgd(
+        self,
+        epsilon: float,
+        draw: int,
+        steps: int,
+        *,
+        rate: float = RATE,
+        start: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Train vectors by `method: sgd`; an infinite epsilon adds next to no noise.
+
+        `start` has the vectors that it starts from, of length one.
+        """
         count = len(self.bounded)
         lot = max(1, int(count * LOT_SHARE))
         budget = Fraction(10**4 if np.isinf(epsilon) else epsilon)
@@ -123,8 +134,8 @@ class Experiment:
         settings = SkipGram(self.dimensions, WINDOW, 1, CLIP)
         stream = _stream(f"sgd {epsilon} {steps}", draw)
         users = SampledUsers(_texts(self.bounded), schedule.groups, settings, stream)
-        training = Training(settings, ClippedSum(schedule.noise_multiplier), lot, RATE)
-        state = TrainingState.initial(len(self.words), self.dimensions)
+        training = Training(settings, ClippedSum(schedule.noise_multiplier), lot, rate)
+        state = TrainingState.initial(len(self.words), self.dimensions, start)
         *_, last = training.run(state, steps, users.sums, stream)
         return last.model.words
 

@@ -24,9 +24,7 @@ def read_vectors(lines: Iterable[bytes], terms: Sequence[str]) -> npt.NDArray[np
     for number, line in text:
         if line.partition(b" ")[0] not in rows:
             continue
-        word, vector = text.parse(number, line)
-        if not np.isfinite(vector).all():
-            raise VectorsError(f"line {number} holds a value that is not finite; remove the line")
+        word, vector = _parsed(text, number, line)
         if word in rows:
             if vectors is None:
                 vectors = np.zeros((len(terms), text.width), dtype=np.float32)
@@ -36,3 +34,21 @@ def read_vectors(lines: Iterable[bytes], terms: Sequence[str]) -> npt.NDArray[np
     lengths: npt.NDArray[np.float32] = np.linalg.norm(vectors, axis=1, keepdims=True)
     np.divide(vectors, lengths, out=vectors, where=lengths > 0)
     return vectors
+
+
+def dimension_of(lines: Iterable[bytes]) -> int:
+    """Return the dimension of a file's vectors, after parsing all of its lines.
+
+    Raises VectorsError for the same faults as `read_vectors`, whatever the terms.
+    """
+    text = TextRows(lines)
+    for number, line in text:
+        _parsed(text, number, line)
+    return text.width
+
+
+def _parsed(text: TextRows, number: int, line: bytes) -> tuple[bytes, npt.NDArray[np.float32]]:
+    word, vector = text.parse(number, line)
+    if not np.isfinite(vector).all():
+        raise VectorsError(f"line {number} holds a value that is not finite; remove the line")
+    return word, vector

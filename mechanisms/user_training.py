@@ -21,6 +21,9 @@ from quietcorpus.mechanisms.skip_gram import Rows, SkipGram, Vectors, negative_s
 
 _MEAN, _SQUARE, _EPSILON = 0.9, 0.99, 1e-8
 
+_LENGTH = np.float32(3**-0.5)
+"""The root mean square length of a vector that training starts from."""
+
 Sums = Callable[[int, Vectors, Rows], npt.NDArray[np.int64]]
 """The sum of the clipped updates of a step's sampled users, from the step, model and negatives."""
 
@@ -40,11 +43,28 @@ class TrainingState:
     square: npt.NDArray[np.float32]
 
     @classmethod
-    def initial(cls, size: int, dimensions: int) -> TrainingState:
-        """Return the state before the first step: vectors that depend on no data at all."""
+    def initial(
+        cls, size: int, dimensions: int, start: npt.NDArray[np.float32] | None = None
+    ) -> TrainingState:
+        """Return the state before the first step: vectors that depend on no private data at all.
+
+        Every number is uniform between -1 / sqrt(d) and 1 / sqrt(d), the same in every training.
+        Words that have a public vector start from it, at the root mean square length of the others:
+        the first products w . c, and so the first gradients, are then of the usual size. What is
+        public of contexts is seldom published; they start from random numbers.
+
+        Args:
+            size: the number V of words.
+            dimensions: the dimensions d of a vector.
+            start: float32 (V, d), the words' public vectors, of length one; zero where there is
+                none.
+        """
         generator = np.random.default_rng(0)
         drawn = generator.uniform(-1, 1, (2 * size, dimensions)) / np.sqrt(dimensions)
         values = drawn.astype(np.float32)
+        if start is not None:
+            given = np.flatnonzero(start.any(axis=1))
+            values[given] = _LENGTH * start[given]
         zeros = np.zeros_like(values)
         return cls(0, Vectors(values[:size], values[size:]), zeros, zeros)
 

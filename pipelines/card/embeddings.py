@@ -6,7 +6,7 @@ The files hold the same vectors in several forms, and an index that states their
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -16,7 +16,7 @@ from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.indexes.vectors import VectorsError, read
 from quietcorpus.indexes.word_index_manifest import FILES
 from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Product, Promise
-from quietcorpus.pipelines.card.model import Card
+from quietcorpus.pipelines.card.model import Card, UsedArtefact
 from quietcorpus.pipelines.card.noise import Course, check_cost, courses_of_norms
 from quietcorpus.pipelines.card.parameters import Part, UserParameters
 from quietcorpus.pipelines.card.statements import stated
@@ -86,6 +86,25 @@ class WordEmbeddingsMechanism(Mechanism):
         return Promise(UserParameters)
 
     @property
+    def start(self) -> str | None:
+        """Return the file of public vectors that training started from; None if there was none."""
+        given = (self.training or {}).get("start")
+        return given.get("public") if isinstance(given, dict) else None
+
+    @property
+    def notes(self) -> list[str]:
+        """Return what the README says of a start from public vectors."""
+        if self.start is None:
+            return []
+        return [
+            f"Training started from the public vectors of `{self.start}` (artefact `start`) for the "
+            "words that they have, and from random numbers for all others. It cost nothing: "
+            "whoever made the release declared these vectors public, and public vectors tell "
+            "nothing of a user. What two released vectors have in common may come from others' "
+            "texts, of which these vectors were made, and not from the corpus."
+        ]
+
+    @property
     def product(self) -> Product:
         """Return what sort of thing the release is."""
         return "model"
@@ -117,7 +136,17 @@ def check(output: str, card: Card) -> None:
     stage = card.budget.stages[-1].parameters
     assert isinstance(stage, UserParameters)
     check_cost(f"{output}/{layout.CARD}", stage, _courses(mechanism))
+    _check_start(f"{output}/{layout.CARD}", mechanism.start, card.artefacts)
     _check_vectors(output, card)
+
+
+def _check_start(uri: str, start: str | None, artefacts: Sequence[UsedArtefact]) -> None:
+    """Raise InputError unless the artefact `start` is the file of the start, and is public."""
+    found = [(one.uri, one.provenance) for one in artefacts if one.name == "start"]
+    if found != ([] if start is None else [(start, "public")]):
+        raise InputError(
+            f"{uri}: artefacts: not the public vectors that training is said to have started from"
+        )
 
 
 def _courses(mechanism: WordEmbeddingsMechanism) -> Iterator[Course]:

@@ -17,6 +17,7 @@ from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy, compose, ro
 from quietcorpus.mechanisms.skip_gram import SkipGram, device_name
 from quietcorpus.mechanisms.user_training import Training
 from quietcorpus.pipelines.card import model as card
+from quietcorpus.pipelines.card import statements
 from quietcorpus.pipelines.environment import processor
 from quietcorpus.pipelines.kinds.embeddings_users import (
     UserCorpus,
@@ -26,6 +27,7 @@ from quietcorpus.pipelines.kinds.embeddings_users import (
 from quietcorpus.pipelines.kinds.job import Job
 from quietcorpus.pipelines.kinds.kind import Account
 from quietcorpus.pipelines.kinds.training import TrainingRun
+from quietcorpus.pipelines.kinds.training_start import PublicStart
 from quietcorpus.pipelines.kinds.user_level import UserLevelKind
 from quietcorpus.pipelines.spec.embeddings import TrainingSpec, WordEmbeddingsSpec
 from quietcorpus.pipelines.storage.files import rows_of
@@ -34,6 +36,7 @@ from quietcorpus.transforms.errors import InputError, NoisyOutcome
 from quietcorpus.transforms.installed import require_installed
 from quietcorpus.transforms.shards import Written
 from quietcorpus.transforms.users.training_shards import FOLDER, WriteTrainingShards
+from quietcorpus.transforms.vocabulary import load
 
 _LARGEST_MODEL = 1 << 26
 _LEAST_ON_NOISE = 5_000
@@ -47,6 +50,7 @@ class TrainedEmbeddingsKind(UserLevelKind):
     given: TrainingSpec
     schedule: Schedule
     lot: int
+    start: PublicStart | None
 
     least_on_noise = _LEAST_ON_NOISE
     laws = None  # its noise is bound to every byte of the software
@@ -55,8 +59,8 @@ class TrainedEmbeddingsKind(UserLevelKind):
     def resolve(cls, spec: WordEmbeddingsSpec, workers: int) -> TrainedEmbeddingsKind:
         """Compute the noise and the sampling rates.
 
-        Raises InputError for a vocabulary or a budget that cannot be used, and if PyTorch, or Ray
-        for several workers, is not installed.
+        Raises InputError for a vocabulary, a budget or a start that cannot be used, and if PyTorch,
+        or Ray for several workers, is not installed.
         """
         remedy = ", or take method: cooccurrence"
         require_installed("torch", key="mechanism.method", extra="training", otherwise=remedy)
@@ -68,6 +72,7 @@ class TrainedEmbeddingsKind(UserLevelKind):
         given = spec.training
         assert given is not None
         assert given.lot is not None
+        start = _start(given, corpus)
         try:
             schedule = Schedule.solved(
                 corpus.budgets,
@@ -78,9 +83,15 @@ class TrainedEmbeddingsKind(UserLevelKind):
             )
         except ValueError as error:
             raise InputError(f"{corpus.key}: {error}") from None
-        made = cls(corpus, given, schedule, given.lot)
+        made = cls(corpus, given, schedule, given.lot, start)
         made.refuse_few()
         return made
+
+    @property
+    def artefacts(self) -> Sequence[card.UsedArtefact]:
+        """Return the public vocabulary and the vectors of the start, if there are any."""
+        start = [statements.public_artefact("start", self.start.source)] if self.start else []
+        return [*super().artefacts, *start]
 
     @property
     def on_noise(self) -> float:
@@ -137,6 +148,7 @@ class TrainedEmbeddingsKind(UserLevelKind):
             job.workers,
             job.steps,
             self.computing,
+            self.start,
         )
         state = course.run(shards, job.key)
         return self.write_vectors(job, words, state.model.words)
@@ -199,6 +211,14 @@ class TrainedEmbeddingsKind(UserLevelKind):
                 "not a bound on what a reader can learn; the guarantee above is."
             ),
         )
+
+
+def _start(given: TrainingSpec, corpus: UserCorpus) -> PublicStart | None:
+    if given.start is None:
+        return None
+    listed = load(corpus.public, corpus.tokenizer) if corpus.public else None
+    words = listed and listed.terms.to_pylist()
+    return PublicStart.resolve(given.start, corpus.spec.dimensions, words)
 
 
 def _refuse_large(words: int, dimensions: int, refusal: type[InputError] = InputError) -> None:

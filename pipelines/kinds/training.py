@@ -17,6 +17,7 @@ from quietcorpus.mechanisms.keystream import Keystream
 from quietcorpus.mechanisms.user_training import Sums, Training, TrainingState
 from quietcorpus.pipelines.environment.version import environment_digest
 from quietcorpus.pipelines.kinds.training_checkpoints import Checkpoint
+from quietcorpus.pipelines.kinds.training_start import PublicStart
 from quietcorpus.pipelines.kinds.training_workers import STAGE, sums_of
 from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.errors import InputError, NoisyOutcome
@@ -46,6 +47,7 @@ class TrainingRun:
         steps: the steps of the run, of which the training is one.
         computing: the software and hardware that the updates' last digits depend on, besides the
             code.
+        start: the public vectors that it starts from, if any.
     """
 
     training: Training
@@ -59,12 +61,13 @@ class TrainingRun:
     workers: int
     steps: Steps
     computing: str
+    start: PublicStart | None = None
 
     def run(self, shards: Sequence[Written], source: KeySource) -> TrainingState:
         """Train from the last checkpoint, if any, and return the state after the last step.
 
         Raises InputError for a checkpoint of another training or of a later step, and for a
-        training that leaves the finite numbers.
+        training that leaves the finite numbers, or starts from a file that has changed.
         """
         key = source()
         content = [b"".join(staged_content(file, key)) for file in shards]
@@ -81,13 +84,18 @@ class TrainingRun:
             shards=digests,
             computing=self.computing,
             environment=environment_digest(),
+            **({"start": self.start.source.digest} if self.start else {}),
         )
         checkpoint = (
             Checkpoint(self.checkpoints, self.release, run, key) if self.checkpoints else None
         )
         state = checkpoint.load() if checkpoint else None
         if state is None:
-            state = TrainingState.initial(len(self.words), self.training.settings.dimensions)
+            state = TrainingState.initial(
+                len(self.words),
+                self.training.settings.dimensions,
+                self.start.vectors(self.words) if self.start else None,
+            )
         elif state.step > self.until:
             raise InputError(
                 f"mechanism.training.stop_after: {self.until} steps are fewer than the "

@@ -12,22 +12,14 @@ from quietcorpus.indexes.assignment import Assignment
 from quietcorpus.indexes.compression import Method
 from quietcorpus.mechanisms.bag_of_words import Accounting
 from quietcorpus.pipelines.spec.limited_precision import LimitedPrecisionSpec
+from quietcorpus.pipelines.spec.public_vectors import PublicVectors
 from quietcorpus.pipelines.spec.values import (
     Count,
     Epsilon,
-    Location,
     Strict,
     of_key,
     only,
 )
-
-
-class PublicVectors(Strict):
-    """Public word vectors."""
-
-    public: Annotated[
-        Location, Field(description="public word vectors, in word2vec's or GloVe's text format")
-    ]
 
 
 class CompressionSpec(Strict):

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from quietcorpus.pipelines.spec.mechanism import MechanismSpec
+from quietcorpus.pipelines.spec.public_vectors import PublicVectors
+from quietcorpus.pipelines.spec.search import unless_given
 from quietcorpus.pipelines.spec.tokenizers import TokenizerSpec
 from quietcorpus.pipelines.spec.users import (
     MOST_USERS,
@@ -82,6 +89,13 @@ class TrainingSpec(Strict):
             "until the next step would pass their budget"
         ),
     ] = "rates"
+    start: Annotated[
+        PublicVectors | None,
+        Field(
+            description="word vectors from which training starts, for the words that have one; all "
+            "others start from random numbers, as all do unless given"
+        ),
+    ] = None
 
     @model_validator(mode="after")
     def _ends(self) -> TrainingSpec:
@@ -91,6 +105,10 @@ class TrainingSpec(Strict):
                 f"{self.stop_after} is more than the {self.steps} steps; lower it, or drop it",
             )
         return self
+
+    @model_serializer(mode="wrap")
+    def _serialized(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return unless_given(dump(self), "start")
 
 
 class WordEmbeddingsSpec(MechanismSpec):
@@ -203,5 +221,7 @@ class WordEmbeddingsSpec(MechanismSpec):
         refuse_text(self.columns, text)
 
     def sources(self) -> Iterator[tuple[str, str]]:
-        """Yield the public vocabulary, if there is one."""
+        """Yield the public vocabulary and the vectors of the start, if there are any."""
         yield from self.vocabulary.sources()
+        if self.training and self.training.start:
+            yield "training.start.public", self.training.start.public

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from quietcorpus.indexes.embeddings import read_vectors
+from quietcorpus.indexes.embeddings import dimension_of, read_vectors
 from quietcorpus.indexes.vectors import VectorsError
 
 GLOVE = [b"the 3 4\n", b"caf\xc3\xa9 0 -2\n", b"unused 1 1\n"]
@@ -70,3 +70,23 @@ def test_words_with_spaces_are_other_words() -> None:
 def test_refusals(lines: list[bytes], message: str) -> None:
     with pytest.raises(VectorsError, match=message):
         read_vectors(lines, ["a", "b"])
+
+
+def test_the_dimension_of_a_whole_file() -> None:
+    # Kills: a header taken for a word and its vector.
+    assert dimension_of(GLOVE) == 2
+    assert dimension_of([b"3 2\n", *GLOVE]) == 2
+
+
+@pytest.mark.parametrize(
+    ("last", "message"),
+    [
+        (b"b 1 2 3\n", "line 3 has 3 values, not 2"),
+        (b"b 1 nan\n", "line 3 .*not finite"),
+        (b"b 1 two\n", "line 3 holds something that is not a number"),
+    ],
+)
+def test_the_dimension_of_a_file_with_a_fault(last: bytes, message: str) -> None:
+    # Of any word, since the terms are not known yet. Kills: a look at the first line alone.
+    with pytest.raises(VectorsError, match=message):
+        dimension_of([b"a 1 2\n", b"x 1 2\n", last])

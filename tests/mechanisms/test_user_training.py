@@ -97,6 +97,28 @@ def test_every_release_begins_alike() -> None:
     assert not one.square.any()
 
 
+def test_a_start_from_public_vectors() -> None:
+    # Kills: a start that is not taken, or taken for another word or for contexts; words without a
+    # vector that start from zeros, or otherwise than without any start; another length than the
+    # root mean square of the random vectors', with which the first gradients would be of another
+    # size.
+    start = np.zeros((SIZE, DIMENSIONS), dtype=np.float32)
+    given, lacking = [1, 7, 8], [row for row in range(SIZE) if row not in (1, 7, 8)]
+    drawn = np.random.default_rng().normal(size=(3, DIMENSIONS))
+    start[given] = drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+    usual = TrainingState.initial(SIZE, DIMENSIONS)
+    state = TrainingState.initial(SIZE, DIMENSIONS, start)
+    words = state.model.words
+    assert words.dtype == np.float32
+    np.testing.assert_allclose(words[given] * 3**0.5, start[given], rtol=1e-5, atol=1e-7)
+    assert words[lacking].tobytes() == usual.model.words[lacking].tobytes()
+    assert state.model.contexts.tobytes() == usual.model.contexts.tobytes()
+    assert not state.mean.any()
+    assert not state.square.any()
+    many = TrainingState.initial(5_000, DIMENSIONS).model.words
+    assert (many**2).sum(axis=1).mean() == pytest.approx(1 / 3, rel=0.02)
+
+
 # The noise.
 
 

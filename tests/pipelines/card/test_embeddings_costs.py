@@ -115,6 +115,16 @@ def test_a_vocabulary_that_costs_less_or_nothing(copy: Callable[[str], Path]) ->
     assert "budget: " in refused(release)
 
 
+NO_START = "artefacts: not the public vectors that training is said to have started from"
+
+
+def with_start(card: dict[str, Any], named: str, given: str, **changes: Any) -> None:
+    """Have a card say that training started from public vectors."""
+    card["mechanism"]["training"]["start"] = {"public": named}
+    start = {"name": "start", "uri": given, "digest": "0" * 64, "provenance": "public"}
+    card["artefacts"].append(start | changes)
+
+
 CARDS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "smaller total": (
         lambda c: c["budget"]["total"].update(epsilon_exact="1", epsilon=1.0),
@@ -176,6 +186,19 @@ CARDS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "more steps": (
         lambda c: [g.update(last_step=9) for g in c["mechanism"]["groups"]],
         "costs more than it says",
+    ),
+    "a start of no artefact": (
+        lambda c: c["mechanism"]["training"].update(start={"public": "glove.txt"}),
+        NO_START,
+    ),
+    "a start from another file": (lambda c: with_start(c, "glove.txt", "forum.txt"), NO_START),
+    "a start that is not told": (
+        lambda c: [with_start(c, "a", "a"), c["mechanism"]["training"].pop("start")],
+        NO_START,
+    ),
+    "a private start": (
+        lambda c: with_start(c, "a", "a", provenance="private"),
+        NO_START,
     ),
 }
 

@@ -19,11 +19,13 @@ from running import run
 import quietcorpus.pipelines.kinds.training
 from quietcorpus.mechanisms.accounting import Group, Schedule
 from quietcorpus.mechanisms.clipped_sum import ClippedSum
-from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
 from quietcorpus.mechanisms.skip_gram import SkipGram
-from quietcorpus.mechanisms.user_training import Training
+from quietcorpus.mechanisms.user_training import Training, TrainingState
 from quietcorpus.pipelines.kinds.training import TrainingRun
+from quietcorpus.pipelines.kinds.training_start import PublicStart
 from quietcorpus.pipelines.terminal.progress import Steps
+from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.errors import NoisyOutcome
 from quietcorpus.transforms.shards import Written, staged_content
 from quietcorpus.transforms.users.training_shards import WriteTrainingShards
@@ -83,6 +85,12 @@ def test_no_digest_of_users_texts_is_passed_on(
     assert len(found) == 3
     again = known_by(monkeypatch, staged(tmp_path / "d", one, [0, 1]), one)
     assert again in found
+
+
+def starts_from(folder: Path, *lines: str) -> PublicStart:
+    path = folder / f"{len(list(folder.iterdir()))}.txt"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return PublicStart(FileSource.resolve("start", str(path)))
 
 
 OTHERS: dict[str, dict[str, Any]] = {
@@ -147,3 +155,68 @@ def test_a_training_that_leaves_the_finite_numbers_tells_a_noisy_outcome(
     key = ReleaseKey(os.urandom(32))
     with pytest.raises(NoisyOutcome, match=r"^mechanism\.training: step 3 leaves the finite numb"):
         known_by(monkeypatch, staged(tmp_path, key, [0, 1]), key)
+
+
+def test_a_training_from_another_start_is_known_by_another_digest(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # Kills: a digest without the start, by which the steps from two starts share their draws, and a
+    # checkpoint of the one goes on as the other; one of the file's name in place of its content.
+    monkeypatch.setattr(TrainingRun, "_trained", lambda *_: None)
+    key = ReleaseKey(os.urandom(32))
+    files = staged(tmp_path / "staged", key, [0, 1])
+    starts = [
+        None,
+        starts_from(tmp_path, "alpha 1 0 0 0"),
+        starts_from(tmp_path, "alpha 0 1 0 0"),
+        starts_from(tmp_path, "alpha 1 0 0 0"),
+    ]
+    without, one, other, same = (known_by(monkeypatch, files, key, start=own) for own in starts)
+    assert len({without, one, other}) == 3
+    assert same == one
+
+
+def test_a_training_without_a_start_is_known_as_before_there_were_any(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # Kills: a parameter that all trainings have, and by which all would draw anew.
+    key = ReleaseKey(os.urandom(32))
+    files = staged(tmp_path, key, [0, 1])
+    asked: list[dict[str, Any]] = []
+    own = Keystream.digest
+
+    def digest(stream: Keystream, **values: Any) -> str:
+        asked.append(values)
+        return own(stream, **values)
+
+    monkeypatch.setattr(Keystream, "digest", digest)
+    known_by(monkeypatch, files, key)
+    assert [sorted(values) for values in asked] == [
+        ["computing", "environment", "schedule", "shards", "training", "users", "words"]
+    ]
+
+
+def test_a_training_starts_from_its_public_vectors(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # Kills: a start that is named and not taken.
+    states: list[TrainingState] = []
+    monkeypatch.setattr(TrainingRun, "_trained", lambda _, state, *__: states.append(state))
+    key = ReleaseKey(os.urandom(32))
+    files = staged(tmp_path / "staged", key, [0, 1])
+    start = starts_from(tmp_path, "2 4", "beta 0 0 2 0", "unused 1 1 1 1")
+    known_by(monkeypatch, files, key, start=start)
+    known_by(monkeypatch, files, key)
+    begun, usual = (state.model.words for state in states)
+    np.testing.assert_allclose(begun[1], [0, 0, 3**-0.5, 0], rtol=1e-6)
+    assert begun[[0, 2]].tobytes() == usual[[0, 2]].tobytes()
+
+
+def test_a_start_without_a_word_of_a_private_vocabulary_tells_a_noisy_outcome(
+    tmp_path: Path,
+) -> None:
+    # Which words there are is known by their noisy weights alone. Kills: a refusal that a ledger
+    # takes for one that costs nothing.
+    start = starts_from(tmp_path, "unused 1 1 1 1")
+    with pytest.raises(NoisyOutcome, match=r"^start: .* has no vector for any term of the vocab"):
+        start.vectors(WORDS)
