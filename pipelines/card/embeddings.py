@@ -97,8 +97,8 @@ class WordEmbeddingsMechanism(Mechanism):
         if self.start is None:
             return []
         return [
-            f"Training started from the public vectors of `{self.start}` (artefact `start`) for the "
-            "words that they have, and from random numbers for all others. It cost nothing: "
+            f"Training started from the public vectors of `{self.start}` (artefact `start`) for "
+            "the words that they have, and from random numbers for all others. It cost nothing: "
             "whoever made the release declared these vectors public, and public vectors tell "
             "nothing of a user. What two released vectors have in common may come from others' "
             "texts, of which these vectors were made, and not from the corpus."

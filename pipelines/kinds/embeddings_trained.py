@@ -216,8 +216,7 @@ class TrainedEmbeddingsKind(UserLevelKind):
 def _start(given: TrainingSpec, corpus: UserCorpus) -> PublicStart | None:
     if given.start is None:
         return None
-    listed = load(corpus.public, corpus.tokenizer) if corpus.public else None
-    words = listed and listed.terms.to_pylist()
+    words = load(corpus.public, corpus.tokenizer).terms.to_pylist() if corpus.public else None
     return PublicStart.resolve(given.start, corpus.spec.dimensions, words)
 
 
