@@ -345,6 +345,8 @@ utility-embeddings: $(VENV)/.bench $(VECTORS)
 		--texts $(BENCH_REVIEWS) --glove $(VECTORS) --output build/utility
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/utility_embeddings.py --data commits \
 		--texts $(BENCH_COMMITS) --glove $(VECTORS) --output build/utility
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/utility_warm_start.py --reviews $(BENCH_REVIEWS) \
+		--glove $(VECTORS) --output build/utility
 
 clean:
 	rm -rf build dist $(VENV) *.egg-info
