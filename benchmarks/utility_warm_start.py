@@ -3,8 +3,8 @@
 Each of 10,000 reviews counts as a user, of the first 500 words of a public list, with 20
 dimensions. The public vectors are these words' of GloVe, in their first 20 principal components,
 since GloVe has none of so few dimensions. `sgd` at epsilon 8 trains from random numbers and from
-these vectors, by the same draws, at the usual learning rate and at a third of it. Results are
-kept, so that a stopped run can go on.
+these vectors, on the same users in each step, at the usual learning rate and at a third of it.
+Results are kept, so that a stopped run can go on.
 
     python benchmarks/utility_warm_start.py --reviews REVIEWS.parquet --glove GLOVE.txt \
         --output FOLDER [--draws 1]
