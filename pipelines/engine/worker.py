@@ -75,11 +75,11 @@ def _run(launcher: int) -> None:
     from apache_beam.runners.worker import sdk_worker_main
 
     from quietcorpus.pipelines.environment.boto_clients import share_clients
-    from quietcorpus.pipelines.environment.patience import be_patient, tell_pauses
+    from quietcorpus.pipelines.environment.patience import be_patient, change_clients
 
     be_patient()
     share_clients()
-    tell_pauses()
+    change_clients()
     # Beam prints the traceback of every failed bundle; the launcher gets the failure anyhow.
     sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     try:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any
 
+from quietcorpus.pipelines.environment.request_dates import date_as_stores_do
 from quietcorpus.transforms.outages import Requests, outage
 from quietcorpus.transforms.temporary import Temporary
 
@@ -36,19 +37,27 @@ def be_patient(environment: MutableMapping[str, str] = os.environ) -> None:
 def _change() -> Callable[[], None]:
     own = [name for name in _VARIABLES if name not in os.environ]
     be_patient()
-    undo_pauses = tell_pauses()
+    undo_clients = change_clients()
 
     def undo() -> None:
-        undo_pauses()
+        undo_clients()
         for name in own:
             os.environ.pop(name, None)
 
     return undo
 
 
-def tell_pauses() -> Callable[[], None]:
-    """Log the pauses between attempts on a store, and end Beam's early; return the undoing."""
-    changes = _tell_beams_pauses(), _tell_botos_pauses(), _mend_beams_errors()
+def change_clients() -> Callable[[], None]:
+    """Log the pauses between attempts on a store, end Beam's early, and outlast a wrong clock.
+
+    Returns the undoing.
+    """
+    changes = (
+        _tell_beams_pauses(),
+        _tell_botos_pauses(),
+        date_as_stores_do(),
+        _mend_beams_errors(),
+    )
 
     def undo() -> None:
         for undo_one in reversed(changes):

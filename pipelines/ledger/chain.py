@@ -23,6 +23,7 @@ from quietcorpus.pipelines.ledger.state import Impossible, State
 from quietcorpus.pipelines.ledger.trust import Trust
 from quietcorpus.pipelines.storage import places
 from quietcorpus.transforms.errors import InputError, Unavailable
+from quietcorpus.transforms.store_clock import StoreClock
 
 Draft = dict[str, Any]
 """The fields of a record, without its number, the previous digest, the time, the nonce and the
@@ -113,7 +114,11 @@ class Chain:
         raise Unavailable(f"ledger: {self.uri} changes again and again; run again later")
 
     def complete(self, draft: Draft) -> AnyRecord:
-        """Return the next record, without a signature."""
+        """Return the next record, without a signature.
+
+        Raises StoreUnavailable if the clock, by which it is dated, is known to be wrong.
+        """
+        StoreClock.require_agreement()
         now = datetime.now(UTC)
         if self.records:
             last = self.records[-1].created

@@ -18,6 +18,7 @@ from quietcorpus.pipelines.storage import stores
 from quietcorpus.pipelines.storage.stores import stored
 from quietcorpus.transforms.errors import InputError, StoreUnavailable
 from quietcorpus.transforms.outages import CLOCKS_DIFFER, code_of, outage, status_of
+from quietcorpus.transforms.store_clock import StoreClock
 
 DEADLINE_SECONDS = 20
 _PEEKED_AT_NOTHING = (404, 416)  # missing or empty: the reader reports these
@@ -51,7 +52,10 @@ class Need:
 
 
 def require(needs: list[Need]) -> None:
-    """Raise InputError for the first need that is not met within the deadline."""
+    """Raise InputError for the first need that is not met within the deadline.
+
+    Raises StoreUnavailable if a store is out of order, or this machine's clock differs from its.
+    """
     for need in needs:  # before the clock starts: a client's import may take seconds
         with suppress(Exception):  # the question meets the same error
             stored(need.uri)
@@ -64,6 +68,8 @@ def require(needs: list[Need]) -> None:
             raise failure
         if failure is not None:
             raise _error(question.need, failure, question.host)
+    if needs:
+        StoreClock.require_agreement()
 
 
 class _Question(threading.Thread):

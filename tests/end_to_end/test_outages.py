@@ -17,6 +17,7 @@ import pytest
 from machine import wait_until
 from s3_proxy import Proxy
 from s3_server import BUCKET
+from wrong_clock import WrongClock
 
 import quietcorpus as qc
 from quietcorpus.pipelines.environment import patience
@@ -253,3 +254,73 @@ def test_requests_that_workers_repeat_are_told(remote: Workspace, proxy: Proxy) 
     retries = json.loads((remote.folder / "summary.json").read_text())["retries"]
     assert retries >= 1
     assert f"cost time, and no budget; requests to stores repeated: {retries}" in done.stderr
+
+
+class _Jump:
+    """Stands for a pattern that refuses nothing, and sets a clock when a request matches one."""
+
+    def __init__(self, clock: WrongClock, pattern: str, hours: float) -> None:
+        self._set = lambda: setattr(clock, "hours", hours)
+        self._pattern = re.compile(pattern)
+
+    def search(self, request: str) -> None:
+        if self._pattern.search(request):
+            self._set()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("hours", "request_before"), [(1.0, READS["listing"][0]), (-1.0, "PUT .*/data/part")]
+)
+def test_a_clock_that_jumps_in_the_middle(
+    here: Workspace,
+    s3: S3Server,
+    proxy: Proxy,
+    monkeypatch: pytest.MonkeyPatch,
+    request_before: str,
+    hours: float,
+) -> None:
+    # Kills: a run that ends because its requests are dated wrongly, or whose claim and staging area
+    # stay; a summary that does not count what was asked for again.
+    clock, place = WrongClock(monkeypatch), here.folder.name
+    before = qc.release(here.spec(REMOTE | {"output": f"s3://corpus/{place}/before"}))
+    proxy.refused = _Jump(clock, request_before, hours)  # type: ignore[assignment]
+    spec = here.spec(REMOTE | {"output": f"s3://corpus/{place}/jumped"})
+    card = qc.release(spec, summary=here.folder / "summary.json")
+    assert clock.hours == hours
+    clock.hours = 0.0
+    assert card.files == before.files
+    assert {key.split("/")[1] for key in s3.keys(f"{place}/")} == {"before", "jumped"}
+    assert json.loads((here.folder / "summary.json").read_text())["retries"] >= 1
+
+
+def test_a_clock_that_is_wrong_at_the_beginning(
+    here: Workspace, s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Kills: a release that is dated by a wrong clock; a probe that stays beside the output.
+    clock = WrongClock(monkeypatch)
+    clock.hours = 1.0
+    said = "this machine's clock: differs from a store's by 60 minutes; set it, and run again"
+    with pytest.raises(StoreUnavailable, match=f"^{said}$"):
+        qc.release(here.spec(REMOTE))
+    clock.hours = 0.0
+    assert not [key for key in s3.keys("") if "never" in key]
+
+
+@pytest.mark.slow
+def test_a_clock_that_jumps_before_a_ledger_is_written(
+    here: Workspace, s3: S3Server, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Kills: a record from the future, which keeps all later ones waiting.
+    clock = WrongClock(monkeypatch)
+    cap = {"definition": "limited-precision", "precision": 2, "epsilon": 10, "delta": 1e-6}
+    qc.ledger.init("s3://corpus/dated", {"corpus": "s3://corpus/in", "caps": [cap]})
+    spec = here.spec(REMOTE | {"ledger": "s3://corpus/dated"})
+    proxy.refused = _Jump(clock, "PUT .*/data/part", 1.0)  # type: ignore[assignment]
+    with pytest.raises(StoreUnavailable, match=r"^this machine's clock: differs from a store's"):
+        qc.release(spec)
+    clock.hours, proxy.refused = 0.0, re.compile("(?!)")
+    assert not [key for key in s3.keys("") if "never" in key]
+    qc.release(spec)
+    events = [event["event"] for event in qc.ledger.history("s3://corpus/dated")]
+    assert events == ["opening", "reservation", "commit"]
