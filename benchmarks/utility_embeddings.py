@@ -281,6 +281,21 @@ def settings_of(draws: int) -> Iterator[tuple[str, float, int, int]]:
     yield "sgd", np.inf, 0, COURSE
 
 
+def score_once(
+    experiment: Experiment,
+    results: dict[str, dict[str, float]],
+    store: Path,
+    name: str,
+    vectors: Callable[[], np.ndarray],
+) -> None:
+    """Score vectors that have no result yet, and keep the results so far."""
+    if name not in results:
+        results[name] = experiment.scores(vectors())
+        shown = " ".join(f"{k} {v:.3f}" for k, v in results[name].items())
+        print(f"{name:<28} {shown}", flush=True)
+        store.write_text(json.dumps(results, indent=1) + "\n")
+
+
 def main() -> None:
     """Measure what is not measured yet, and write the table and the plot."""
     parser = argparse.ArgumentParser()
@@ -299,13 +314,7 @@ def main() -> None:
     results = json.loads(store.read_text()) if store.exists() else {}
     experiment = Experiment(given.data, given.texts, given.glove, given.words, given.dimensions)
 
-    def once(name: str, vectors: Callable[[], np.ndarray]) -> None:
-        if name not in results:
-            results[name] = experiment.scores(vectors())
-            shown = " ".join(f"{k} {v:.3f}" for k, v in results[name].items())
-            print(f"{name:<28} {shown}", flush=True)
-            store.write_text(json.dumps(results, indent=1) + "\n")
-
+    once = partial(score_once, experiment, results, store)
     size = len(experiment.words)
     once("gold", lambda: experiment.gold)
     once("public", lambda: experiment.public)

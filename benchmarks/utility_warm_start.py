@@ -14,14 +14,13 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from utility_embeddings import COURSE, RATE, Experiment, table
+from utility_embeddings import COURSE, RATE, Experiment, score_once, table
 
 USERS, WORDS, DIMENSIONS, EPSILON = 10_000, 500, 20, 8
 HELD = 5  # one document in so many is held out of training, to test the classifier
@@ -60,13 +59,7 @@ def main() -> None:
     reviews = some_reviews(given.reviews, folder)
     experiment = Experiment("reviews", reviews, given.glove, WORDS, DIMENSIONS)
 
-    def once(name: str, vectors: Callable[[], np.ndarray]) -> None:
-        if name not in results:
-            results[name] = experiment.scores(vectors())
-            shown = " ".join(f"{k} {v:.3f}" for k, v in results[name].items())
-            print(f"{name:<28} {shown}", flush=True)
-            store.write_text(json.dumps(results, indent=1) + "\n")
-
+    once = partial(score_once, experiment, results, store)
     start = reduced(experiment.public, DIMENSIONS)
     once("word2vec without privacy", lambda: experiment.gold)
     once("the public vectors", lambda: start)

@@ -35,5 +35,5 @@ class WrongClock:
 
     @property
     def off(self) -> timedelta:
-        """How far it is ahead."""
+        """The time by which it is ahead."""
         return timedelta(hours=self.hours)
