@@ -115,6 +115,7 @@ def test_a_private_vocabulary(workspace: Workspace, monkeypatch: Patch, faulty: 
     assert found["verdict"] == ("failed" if faulty else MISSED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("faulty", [False, True])
 def test_words(workspace: Workspace, words: Any, monkeypatch: Patch, faulty: bool) -> None:
     # Kills: known coins that are exchanged, rows that are not the canaries'.
@@ -196,11 +197,9 @@ def unclipped(patch: Patch) -> None:
 SGD = {"dimensions": 32, "training": {"steps": 15, "lot": 150, "clip": 0.02}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("faulty", [False, True])
-@pytest.mark.parametrize(
-    ("method", "block"),
-    [("cooccurrence", {}), pytest.param("sgd", SGD, marks=pytest.mark.slow)],
-)
+@pytest.mark.parametrize(("method", "block"), [("cooccurrence", {}), ("sgd", SGD)])
 def test_users_without_a_bound(
     workspace: Workspace,
     lee_texts: list[str],

@@ -84,13 +84,11 @@ KINDS: dict[str, tuple[dict[str, Any], set[str]]] = {
     "words": ({}, {"shards", "documents", "run files"}),
     "sentences": ({}, {"shards", "documents", "run files"}),
 }
-OTHER_KINDS = [kind for kind in KINDS if kind != "histogram"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("gcp")
-@pytest.mark.parametrize(
-    "kind", ["histogram", *(pytest.param(kind, marks=pytest.mark.slow) for kind in OTHER_KINDS)]
-)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_dry_run_checks_the_graph(
     workspace: Workspace, request: pytest.FixtureRequest, kind: str
 ) -> None:

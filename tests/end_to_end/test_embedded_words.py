@@ -110,6 +110,7 @@ def test_the_engine_does_not_matter(released: Workspace, madlib: Changes) -> Non
     assert in_order(released) == in_order(released, "again")
 
 
+@pytest.mark.slow
 def test_equal_documents_draw_independently(
     workspace: Workspace, madlib: Changes, lee_texts: list[str]
 ) -> None:

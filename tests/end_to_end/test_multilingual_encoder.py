@@ -126,6 +126,7 @@ def test_both_libraries_run_it(made: tuple[Path, Weights]) -> None:
     assert found == ["<s>", "\u2581der", "\u2581hund", "</s>"]
 
 
+@pytest.mark.slow
 def test_a_release_in_its_language(
     made: tuple[Path, Weights],
     tmp_path: Path,

@@ -172,16 +172,8 @@ def test_a_run_that_nobody_asked_about_tells_nobody(
     assert collector.bodies == []
 
 
-@pytest.mark.parametrize(
-    "away",
-    [
-        # Seconds of patience each.
-        pytest.param("refuses", marks=pytest.mark.slow),
-        pytest.param("is silent", marks=pytest.mark.slow),
-        pytest.param("fails", marks=pytest.mark.slow),
-        "is not installed",
-    ],
-)
+@pytest.mark.slow  # seconds of patience each
+@pytest.mark.parametrize("away", ["refuses", "is silent", "fails", "is not installed"])
 def test_one_that_is_away_changes_nothing(
     workspace: Workspace, collector: Collector, away: str
 ) -> None:

@@ -158,7 +158,8 @@ def bound(seen: np.ndarray, shapes: np.ndarray, factors: Factors, prior: Prior) 
     return float(seen_part + weight_part + topic_part)
 
 
-@pytest.mark.parametrize("concentration", [pytest.param(1.0, marks=pytest.mark.slow), 300.0])
+@pytest.mark.slow
+@pytest.mark.parametrize("concentration", [1.0, 300.0])
 def test_every_step_climbs(concentration: float) -> None:
     # Coordinate ascent raises its bound. Kills: any wrong term of a step (a mean in place of a
     # geometric mean, a prior that is left out, another decay).
