@@ -1,4 +1,4 @@
-"""What the training of a recoder is for, and that its gradients are those of its loss.
+"""A recoder's training reaches its purpose, and its gradients are those of its loss.
 
 Statistical checks reject a correct implementation with probability ALPHA at most.
 """

@@ -1,4 +1,4 @@
-"""What an encoder asks of the library that runs its model."""
+"""The interface between an encoder and the library that runs its model."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ COMMANDS = {
     "evaluate": "evaluate released/out --against input/corpus.jsonl --spec spec.yaml --draws 1 "
     "--documents 60 --output",
 }
-"""What makes an output gets a new one."""
+"""The commands; one that makes an output gets a new one."""
 APART = ("calibrate bag-of-words", "evaluate")
 """Commands that fit topics: where all the others have been loaded, tomotopy may not load."""
 TOLD = """
@@ -117,7 +117,7 @@ def encoded(made: Workspace, candidates: Path, lee_texts: list[str]) -> None:
 
 @pytest.fixture(autouse=True)
 def own_log(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What a command sets up in its process is undone."""
+    """Undo what a command sets up in its process."""
     root, hook = logging.getLogger(), threading.excepthook
     before, level = root.handlers[:], root.level
     monkeypatch.setattr(root, "handlers", [])

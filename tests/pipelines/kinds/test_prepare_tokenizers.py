@@ -1,4 +1,4 @@
-"""What a kind says of the rule that finds words: to a run's identity, and to a ledger."""
+"""A kind tells a run's identity, and a ledger, which rule finds words."""
 
 from __future__ import annotations
 
