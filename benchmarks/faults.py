@@ -1,6 +1,6 @@
 """The outcome of a release when something breaks in the middle of it.
 
-The output is docs/measurements/faults.md.
+The output is the table of docs/measurements/faults.md.
 
     make faults
 
@@ -27,6 +27,7 @@ from pathlib import Path
 
 import psutil
 from fault_lab import Lab, Run
+from marked_tables import write_tables
 from running_clusters import spark, stop
 from s3_proxy import Proxy
 from s3_server import BUCKET
@@ -46,50 +47,27 @@ def main() -> None:
     parser.add_argument("--corpus", required=True, help="Parquet with a column `text`")
     parser.add_argument("--copies", type=int, default=3, help="how often the corpus is repeated")
     parser.add_argument("--only", default="", help="a pattern for what to run")
-    parser.add_argument("--output", help="the Markdown file")
+    parser.add_argument("--output", type=Path, help="a Markdown file with a section of tables")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         lab = Lab(Path(folder), stack)
         documents = lab.upload(given.corpus, given.copies)
         lines = list(outcomes(lab, given.only))
         told = lab.told_secrets()
-    page = PAGE.format(documents=documents, lines="\n".join(lines), told=told)
-    print(page)
+    found = TABLE.format(documents=documents, lines="\n".join(lines), told=told)
+    print(found)
     if given.output:
-        Path(given.output).write_text(page, "utf-8")
+        write_tables(given.output, found)
 
 
-PAGE = """# What happens to a release when something breaks
-
-Measured by `make faults`: {documents:,} film reviews as bags of words, from and to a real S3
-server, with two processes of the local engine and on a Spark cluster of two workers. The fault
-strikes when a quarter of the shards are written. *Identical* means: every Parquet file and the card
-(except its time) are byte by byte those of an undisturbed run with the same key, checked by
-`quietcorpus verify`, with nothing left beside the release. *Refused* means: exit code 1 or 2, one
-line, and nothing published or left behind.
+TABLE = """{documents:,} film reviews in each run.
 
 | engine | fault | outcome | seconds |
 |---|---|---|---|
 {lines}
 
 After all runs, files that held the master key, the storage secret or a line of the corpus, among
-logs, spools, work folders and released objects: {told}.
-
-What the table shows:
-
-- The local engine runs the job again when it lost a worker or a store, up to four tries in all, and
-  keeps the shards that are finished. So does the same command after a killed launcher, on both.
-- Spark retries a lost part, and keyed noise makes the repetition the same. A killed launcher takes
-  its job server, and with it the job, down with it, so the repeated command finds the cluster's
-  cores free. (A job on Flink still runs to its end, and publishes nothing.)
-- Spark keeps replacing an executor that cannot even start, for lack of disk or memory. The job ends
-  after fifty in a row that took no task while no other executor was at work. Each executor keeps a
-  copy of the job server in Spark's working folder, 300 MB. Where executors live on a full disk, a
-  task is tried four times, from its beginning, before the job ends.
-- `--environment_cache_millis=120000` keeps Python workers from one stage to the next, which
-  shortened a short job by a third. But a killed worker is then tried four times while it is dead,
-  and the job ends with an error, so the option is off by default.
-"""
+logs, spools, work folders and released objects: {told}."""
 
 
 # The docstrings of faults are cells of the table.

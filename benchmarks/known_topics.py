@@ -29,6 +29,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import scipy.sparse as sp
 import utility
+from marked_tables import write_tables
 from reconstruction import CACHE, bags, resumed, run, write_spec
 
 from quietcorpus.evaluation.topic_model import draw
@@ -133,7 +134,7 @@ def main() -> None:
     text = "\n".join(table(rows))
     print(text)
     if options.output:
-        utility.write_tables(options.output, text, "known topics")
+        write_tables(options.output, text, "known topics")
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import utility
 from known_topics import Case, overlap, words
+from marked_tables import write_tables
 from scipy import stats
 from utility import Cell, Corpus
 
@@ -81,7 +82,7 @@ def main() -> None:
         lines.append(f"| {title} | {spread([run[name] for run in runs])} | | |")
     print("\n".join(lines))
     if given.output:
-        utility.write_tables(given.output, "\n".join(lines), "known topics and maps")
+        write_tables(given.output, "\n".join(lines), "known topics and maps")
 
 
 if __name__ == "__main__":

@@ -24,9 +24,9 @@ from typing import Any
 import pyarrow as pa
 import yaml
 from attacks import Column, cell
+from marked_tables import write_tables
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from threadpoolctl import threadpool_limits
-from utility import write_tables
 
 import quietcorpus as qc
 from quietcorpus.indexes.tokenizer import tokenize

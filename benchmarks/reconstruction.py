@@ -33,6 +33,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import scipy.sparse as sp
 import utility
+from marked_tables import write_tables
 from ruamel.yaml import YAML
 from tqdm import tqdm
 
@@ -233,7 +234,7 @@ def main() -> None:
     text = table(corpus, rows)
     print(text)
     if options.output:
-        utility.write_tables(options.output, text)
+        write_tables(options.output, text)
 
 
 if __name__ == "__main__":

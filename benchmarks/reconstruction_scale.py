@@ -26,8 +26,8 @@ sys.path.append(str(Path(__file__).parent))
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import utility
 from known_topics import ends, words
+from marked_tables import write_tables
 from reconstruction import write_spec
 
 from quietcorpus.evaluation.topic_model import draw
@@ -93,7 +93,7 @@ def main() -> None:
         rows.append(row(size))
         print(rows[-1], flush=True)
     if options.output:
-        utility.write_tables(options.output, table(rows), "scale")
+        write_tables(options.output, table(rows), "scale")
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 import scipy.sparse as sp
+from marked_tables import write_tables
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from tqdm import tqdm
 
@@ -314,15 +315,6 @@ def tables(results: Results, terms: int, documents: int) -> str:
             *table(["K", "epsilon / N"], swept),
         ]
     )
-
-
-def write_tables(path: Path, text: str, name: str = "tables") -> None:
-    """Replace the text between the two marks of the file, or append a marked section."""
-    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    old = path.read_text() if path.exists() else f"{begin}\n{end}\n"
-    head, _, rest = old.partition(begin)
-    _, _, tail = rest.partition(end)
-    path.write_text(f"{head}{begin}\n{text}\n{end}{tail}")
 
 
 def main() -> None:
