@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from embedding_releases import embeddings, prepare
-from planted_faults import copy_all, half_histogram, louder
+from faulty_bags import half_histogram, louder
+from faulty_words import copy_all
 
 import quietcorpus as qc
 import quietcorpus.mechanisms.histogram

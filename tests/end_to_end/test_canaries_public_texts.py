@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from planted_faults import unclipped_users
+from faulty_public_texts import unclipped_users
 from users_on_topics import corpus
 
 import quietcorpus as qc

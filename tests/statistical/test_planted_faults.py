@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import pytest
 from correct_audits import CONFIDENCE, CORRECT, DRAWS, Audits, many_words
-from planted_faults import FAULTS, copy_all
+from faulty_words import copy_all
+from planted_faults import FAULTS
 
 import quietcorpus.mechanisms.brr
 from quietcorpus.evaluation.audits.findings import Finding, run
