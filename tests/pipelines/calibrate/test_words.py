@@ -2,102 +2,32 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import string
-import sys
 import xml.etree.ElementTree as ET
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from calibrated_words import FILES, GRIDS, HALF, WORDS, contents, make_index, small
 
 from quietcorpus.evaluation.calibration import choose_words, measure
-from quietcorpus.evaluation.demands import SetSizeAtLeast, UnchangedAtMost
-from quietcorpus.evaluation.distances import euclidean_distances, hamming_distances
+from quietcorpus.evaluation.demands import UnchangedAtMost
 from quietcorpus.evaluation.tallies import child
-from quietcorpus.indexes.tokenizer import NAME
-from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.indexes.word_index import WordIndex, open_index, save
-from quietcorpus.indexes.word_index_manifest import IndexManifest
-from quietcorpus.pipelines.artefacts.distances import summary
+from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.pipelines.artefacts.weights import read_weights
 from quietcorpus.pipelines.calibrate.words import calibrate
-from quietcorpus.pipelines.calibrate.words_report import WordSettings, lines
-from quietcorpus.pipelines.card.document_losses import (
-    DocumentBudget,
-    Flips,
-    Noise,
-    Weights,
-    document_epsilon,
-)
+from quietcorpus.pipelines.calibrate.words_report import lines
+from quietcorpus.pipelines.card.document_losses import DocumentBudget
 from quietcorpus.pipelines.engine.parallel import ray_session
 from quietcorpus.pipelines.kinds.word_meaning import simulator
-from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.words import WordMechanism
 
 if TYPE_CHECKING:
     from conftest import Workspace
-
-DOCUMENT = (
-    *("--epsilons", "1", "--document-epsilon", "9"),
-    *("--document-delta", "1e-6", "--document-words", "20"),
-)
-FILES = ["calibration.json", "calibration.parquet", "calibration.png", "calibration.svg"]
-WORDS = ["".join(letters) for letters in itertools.product(string.ascii_lowercase, repeat=2)]
-HALF = Fraction(1, 2)
-GRIDS = {
-    WordMechanism.MADLIB: (Fraction(2), Fraction(13, 2), Fraction(20)),
-    WordMechanism.VICKREY: (Fraction(2), Fraction(13, 2), Fraction(20)),
-    WordMechanism.BRR: (Fraction(1, 4), Fraction(1, 2), Fraction(1)),
-    WordMechanism.TEM: (Fraction(2), Fraction(13, 2), Fraction(20)),
-    WordMechanism.EXPONENTIAL: (Fraction(2), Fraction(13, 2), Fraction(20)),
-}
-
-
-def make_index(folder: Path, count: int = 300) -> WordIndex:
-    generator = np.random.default_rng()
-    vectors = generator.normal(size=(count, 8)).astype(np.float32)
-    codes = generator.integers(2**64, size=(count, 2), dtype=np.uint64)
-    manifest = IndexManifest(
-        provenance="public",
-        guarantee=None,
-        source={"uri": "vectors.txt", "sha256": "0" * 64},
-        words=count,
-        dimensions=8,
-        bits=128,
-        tokenizer=NAME,
-        seed=1,
-        measures={},
-        distances={
-            "euclidean": summary(euclidean_distances(vectors, 1)),
-            "hamming": summary(hamming_distances(codes)),
-        },
-        builder="quietcorpus test",
-    )
-    folder.mkdir()
-    save(str(folder), manifest, Vocabulary(WORDS[:count]), vectors, codes)
-    return open_index(str(folder))
-
-
-@pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> WordIndex:
-    return make_index(tmp_path_factory.mktemp("calibrate") / "index")
-
-
-def small(mechanism: WordMechanism, **changes: Any) -> WordSettings:
-    given = {"epsilons": GRIDS[mechanism], "words": 150, "draws": 120, "seed": 7}
-    if mechanism is WordMechanism.VICKREY:
-        given["tuning"] = HALF
-    return WordSettings(mechanism, **(given | changes))
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
 @pytest.mark.slow
@@ -137,24 +67,6 @@ def test_files_hold_what_was_measured(
         assert row["unchanged"]["quantiles"] == expected.tolist()
         assert row["set_size"]["mean"] == pytest.approx(again.set_size[e].mean())
         assert row["distinct"]["mean"] == pytest.approx(again.distinct[e].mean())
-
-
-@pytest.mark.parametrize("mechanism", list(WordMechanism))
-def test_epsilons_match_by_epsilon_times_distance(
-    mechanism: WordMechanism, index: WordIndex, tmp_path: Path
-) -> None:
-    # Kills: a ratio upside down, the same mechanism twice, mean and maximum swapped.
-    metrics = dict.fromkeys(WordMechanism, "euclidean") | {WordMechanism.BRR: "hamming"}
-    for row in calibrate(index, str(tmp_path / "out"), small(mechanism))["by_epsilon"]:
-        matched = row["matched"]
-        assert metrics[matched["mechanism"]] != metrics[mechanism]
-        for by in ("mean", "maximum"):
-            ours, theirs = (
-                float(Fraction(index.manifest.distances[metrics[name]][by]))
-                for name in (mechanism.value, matched["mechanism"])
-            )
-            assert row[f"loss_at_{by}_distance"] == pytest.approx(row["epsilon"] * ours)
-            assert matched[f"by_{by}"] * theirs == pytest.approx(row["epsilon"] * ours)
 
 
 @pytest.mark.slow
@@ -227,40 +139,6 @@ def test_ray_gives_the_same_numbers(
 
 
 @pytest.mark.slow
-def test_solutions_are_written_with_their_proof(index: WordIndex, tmp_path: Path) -> None:
-    # Kills: a demand that is dropped, the planned epsilon, solving with another mechanism. All 300
-    # words are validated, so that there is no sampling error.
-    demands = (
-        UnchangedAtMost(Fraction(1, 2), Fraction(9, 10)),
-        SetSizeAtLeast(5, Fraction(9, 10)),
-    )
-    settings = small(WordMechanism.MADLIB, demands=demands, draws=400)
-    found = calibrate(index, str(tmp_path / "out"), settings)
-    solution = found["solution"]
-    assert solution["demands"] == [str(demand) for demand in demands]
-    last = solution["validations"][-1]
-    assert last["met"]
-    assert last["epsilon"] == solution["epsilon"]
-    for verdict in last["verdicts"]:
-        assert verdict["words"] == 300
-        assert verdict["share_at_least"] == pytest.approx(verdict["certified"] / 300)
-        assert verdict["share_at_least"] >= 0.9
-    every = np.arange(300)
-    fresh = measure(
-        simulator(WordMechanism.MADLIB, index, None),
-        every,
-        [solution["epsilon"]],
-        2000,
-        1900,
-        np.random.SeedSequence(),
-    )
-    # Certified words are so with a confidence of .99 for all of them; .02 more is four standard
-    # errors of these draws.
-    assert (fresh.unchanged_share[0] <= 0.52).mean() >= 0.9
-    assert (fresh.set_size[0] >= 5).mean() >= 0.9
-
-
-@pytest.mark.slow
 def test_the_table_says_what_the_files_say(index: WordIndex, tmp_path: Path) -> None:
     # Kills: columns in another order, a solution that is not shown, lines that do not line up.
     demands = (UnchangedAtMost(Fraction(1, 2), Fraction(1, 2)),)
@@ -283,33 +161,6 @@ def test_the_table_says_what_the_files_say(index: WordIndex, tmp_path: Path) -> 
         assert numbers[9] == row["distinct"]["quantiles"][2]
         assert numbers[10] == pytest.approx(row["matched"]["by_mean"], rel=0.01)
     assert f"epsilon {found['solution']['epsilon']:g} meets" in "\n".join(text)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("mechanism", list(WordMechanism))
-def test_an_epsilon_for_whole_documents_is_the_largest_that_keeps_to_them(
-    mechanism: WordMechanism, index: WordIndex, tmp_path: Path
-) -> None:
-    # Kills: the mean distance, another number of words, dimensions for codes, a rounding up.
-    budget = DocumentBudget(Fraction(12), Fraction(1, 10**6), 30)
-    found = calibrate(index, str(tmp_path / "out"), small(mechanism, document=budget))
-    solved, maximum = found["document"], Fraction(found["maximum_distance"])
-    epsilon = Fraction(str(solved["word_epsilon"]))
-    of = document_epsilon(
-        {
-            WordMechanism.MADLIB: Noise(8),
-            WordMechanism.VICKREY: Noise(8),
-            WordMechanism.BRR: Flips(),
-        }.get(mechanism, Weights(maximum))
-    )
-    assert of(epsilon, maximum, 30, budget.delta) <= 12 * Fraction(1000001, 1000000)
-    assert of(epsilon * Fraction(101, 100), maximum, 30, budget.delta) > 12
-    assert 11.8 < solved["epsilon"] <= 12
-    assert solved["worst"] == pytest.approx(float(epsilon * maximum * 30))
-    assert (solved["words"], solved["delta"], solved["epsilon_at_most"]) == (30, 1e-6, 12)
-    (line,) = (line for line in lines(found) if "keeps documents" in line)
-    assert line.startswith(f"epsilon {solved['word_epsilon']:g} of a word keeps documents of at ")
-    assert "at most 30 words to epsilon" in line
 
 
 @pytest.mark.slow
@@ -346,86 +197,6 @@ def test_weights_decide_which_words_are_drawn(index: WordIndex, tmp_path: Path) 
     assert found["parameters"]["sample"] == "drawn with replacement, by weight"
 
 
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        ({"term": ["aa"]}, "columns term and weight"),
-        ({"term": ["aa"], "weight": ["many"]}, "columns term and weight"),
-        ({"term": ["zz"], "weight": [1.0]}, "no word of the index"),
-        ({"term": ["aa"], "weight": [-1.0]}, "no word of the index"),
-        ({"term": ["aa"], "weight": [float("nan")]}, "finite"),
-        ({"term": ["aa"], "weight": [float("inf")]}, "finite"),
-        (None, "columns term and weight"),
-    ],
-)
-def test_weights_that_cannot_be_used(
-    columns: dict[str, Any] | None, message: str, index: WordIndex, tmp_path: Path
-) -> None:
-    path = tmp_path / "weights.parquet"
-    if columns is None:
-        path.write_bytes(b"PAR1 and no more")
-    else:
-        pq.write_table(pa.table(columns), path)
-    with pytest.raises(InputError, match=message):
-        read_weights("weights", str(path), index.vocabulary.terms)
-
-
-def test_an_output_that_is_in_use_is_left_alone(index: WordIndex, tmp_path: Path) -> None:
-    # Kills: overwriting, or measuring for an hour before saying so.
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "mine").write_text("kept")
-    with pytest.raises(InputError, match="not empty"):
-        calibrate(index, str(tmp_path / "out"), small(WordMechanism.MADLIB))
-    assert contents(tmp_path / "out") == {"mine": b"kept"}
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"epsilons": ()}, "at least one"),
-        ({"eta": Fraction(2)}, "eta is 2"),
-        ({"draws": 0}, "draws"),
-        ({"demands": (SetSizeAtLeast(9999, Fraction(1, 2)),)}, "2 to 300"),
-        ({"demands": (UnchangedAtMost(Fraction(1, 2), Fraction(2)),)}, "share"),
-    ],
-)
-def test_settings_that_cannot_be_met_leave_nothing(
-    changes: dict[str, Any], message: str, index: WordIndex, tmp_path: Path
-) -> None:
-    with pytest.raises(InputError, match=message):
-        calibrate(index, str(tmp_path / "out"), small(WordMechanism.MADLIB, **changes))
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("module", "by", "remedy"), [("matplotlib", "local", "calibrate"), ("ray", "ray", "ray")]
-)
-def test_extras_that_are_not_installed(
-    module: str,
-    by: Any,
-    remedy: str,
-    index: WordIndex,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    # Kills: an ImportError, or one after all the work is done. None is how Python itself notes
-    # that a module is not there.
-    monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(InputError, match=rf"extra \[{remedy}\]"):
-        calibrate(index, str(tmp_path / "out"), small(WordMechanism.MADLIB), backend=by)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_cluster_that_is_not_there(
-    index: WordIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Kills: a cluster of our own started where another one was named.
-    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
-    with pytest.raises(InputError, match="RAY_ADDRESS"):
-        calibrate(index, str(tmp_path / "out"), small(WordMechanism.MADLIB), backend="ray")
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.slow
 def test_the_command(workspace: Workspace, tmp_path: Path) -> None:
     # Kills: options that are not passed on, numbers read as floats, epsilons in the given order.
@@ -458,38 +229,3 @@ def test_the_command(workspace: Workspace, tmp_path: Path) -> None:
         "S_w >= 2 for 0.5 of the words",
     ]
     assert done.stdout.splitlines() == list(lines(found))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--epsilons", "1,two"), "'two' is not a number"),
-        (("--epsilons", "0"), "not between"),
-        (("--epsilons", "1", "--words", "none"), "--words"),
-        (("--epsilons", "1", "--set-size-at-least", "1"), "--set-size-at-least"),
-        (("--epsilons", "1", "--weights", "missing.parquet"), "--weights: missing.parquet"),
-        (("--epsilons", "1", "--eta", "1.5"), "eta is 3/2"),
-        (("--epsilons", "1", "--document-epsilon", "9"), "--document-epsilon: give document_epsi"),
-        (
-            (*DOCUMENT, "--document-delta", "0.1"),
-            "--document-delta: 0.1 is not allowed; give 1e-12 or ",
-        ),
-        ((*DOCUMENT, "--document-delta", "1e-13"), "--document-delta: 1e-13 is not allowed; give "),
-        ((*DOCUMENT, "--document-words", "10001"), "--document-words: 10,001 is not allowed; at "),
-        ((*DOCUMENT, "--document-epsilon", "0"), "--document-epsilon"),
-    ],
-)
-def test_options_that_are_refused(
-    workspace: Workspace, arguments: tuple[str, ...], message: str, tmp_path: Path
-) -> None:
-    make_index(tmp_path / "index", 5)
-    done = workspace.run(
-        "calibrate",
-        "words",
-        *(str(tmp_path / "index"), "--output", str(tmp_path / "out"), "--mechanism", "madlib"),
-        *arguments,
-    )
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
-    assert not (tmp_path / "out").exists()

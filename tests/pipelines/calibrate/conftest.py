@@ -1,0 +1,14 @@
+"""An index of random vectors and codes."""
+
+from __future__ import annotations
+
+import pytest
+from calibrated_words import make_index
+
+from quietcorpus.indexes.word_index import WordIndex
+
+
+@pytest.fixture(scope="session")
+def index(tmp_path_factory: pytest.TempPathFactory) -> WordIndex:
+    """An index of 300 words; nobody may change it."""
+    return make_index(tmp_path_factory.mktemp("calibrate") / "index")
