@@ -1,4 +1,4 @@
-"""A ledger's folder."""
+"""Folders of ledgers: a new one, a signed one, and one that a test may spoil."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from journals import six_records
 from ledger_requests import terms
 from signed_ledgers import contents, write
 from signing_keys import KeyFiles
@@ -45,3 +46,18 @@ def laid() -> Iterator[Path]:
     made = Path(tempfile.mkdtemp(dir=memory))
     yield made / "ledger"
     shutil.rmtree(made)
+
+
+@pytest.fixture(scope="session")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A ledger of six records, of every kind; nobody may change it."""
+    folder = tmp_path_factory.mktemp("recorded") / "ledger"
+    six_records(folder)
+    return folder
+
+
+@pytest.fixture
+def spoiled(recorded: Path, laid: Path) -> Path:
+    """A copy that a test may spoil, and anybody may reach."""
+    laid.parent.chmod(0o755)
+    return shutil.copytree(recorded, laid)
