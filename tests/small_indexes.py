@@ -1,0 +1,64 @@
+"""An index of a few words with random vectors and codes, and how it is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from quietcorpus.indexes.folder import ArtefactError
+from quietcorpus.indexes.tokenizer import NAME
+from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.word_index import WordIndex, contents, open_index, save
+from quietcorpus.indexes.word_index_manifest import IndexManifest
+
+WORDS = ["alpha", "beta", "gamma", "naïve", "hasn't", "quiet", "world"]
+ARRAYS = ["vectors.npy", "codes.npy"]
+FILES = {1: ["words.arrow", "slots.npy", *ARRAYS], 2: ["words.npy", "order.npy", *ARRAYS]}
+"""The files of each version of the format."""
+
+
+def manifest(**changes: Any) -> IndexManifest:
+    distances = {"unit": "bits", "mean": "1/3", "maximum": "7", "largest_met": "7"}
+    content: dict[str, Any] = {
+        "provenance": "public",
+        "guarantee": None,
+        "source": {"uri": "v.txt", "sha256": "0" * 64},
+        "words": len(WORDS),
+        "dimensions": 3,
+        "bits": 128,
+        "tokenizer": NAME,
+        "seed": 1,
+        "measures": {"reconstruction": 0.5},
+        "distances": {"euclidean": distances, "hamming": distances},
+        "builder": "quietcorpus 0",
+    }
+    return IndexManifest(**content | changes)
+
+
+def write(folder: Path, version: int, index: WordIndex) -> None:
+    if version == 2:
+        save(str(folder), index.manifest, index.vocabulary, index.vectors, index.codes)
+        return
+    for name, content in contents(index):
+        (folder / name).write_bytes(content)
+
+
+def refusal(folder: Path, digest: str | None = None) -> str:
+    with pytest.raises(ArtefactError) as raised:
+        open_index(str(folder), digest)
+    message = str(raised.value)
+    assert "\n" not in message
+    assert raised.value.__cause__ is None
+    return message
+
+
+def random_index(folder: Path, version: int) -> Path:
+    folder.mkdir()
+    random = np.random.default_rng()
+    vectors = random.normal(size=(len(WORDS), 3)).astype(np.float32)
+    codes = random.integers(0, 1 << 64, (len(WORDS), 2), dtype=np.uint64)
+    write(folder, version, WordIndex(manifest(), Vocabulary(WORDS), vectors, codes))
+    return folder
