@@ -1,6 +1,6 @@
 """Bit flips: the flip probability digit by digit, and every way that a comparison can go.
 
-The law itself is tested in `statistical/test_word_noise.py`.
+The law itself is tested in `statistical/test_brr_flips.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Madlib's noise as a function of its random words: which it uses, how finely, and how scaled.
 
-The law itself is tested in `statistical/test_word_noise.py`.
+The law itself is tested in `statistical/test_madlib_noise.py`.
 """
 
 from __future__ import annotations

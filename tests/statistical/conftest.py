@@ -68,6 +68,12 @@ class Checks:
         stream = ReleaseKey(os.urandom(32)).stage("audit", 1)
         return stream, stream.addresses("s", range(count), [b"text"] * count)
 
+    @classmethod
+    def stream_and_parts(cls, documents: int, length: int) -> tuple[Keystream, Addresses]:
+        """A keystream of a fresh key, and addresses of the words of documents of equal length."""
+        stream, addresses = cls.stream_and_addresses(documents)
+        return stream, stream.parts(addresses, np.arange(documents + 1, dtype=np.int64) * length)
+
     @staticmethod
     def chi_square(observed: npt.ArrayLike, probabilities: npt.ArrayLike) -> None:
         """Pearson's test; cells that expect fewer than 25 are pooled."""

@@ -58,8 +58,7 @@ def distance(law: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 def words_of_documents(checks: Any) -> tuple[Keystream, Addresses]:
     """DRAWS addresses, of the words of 128 equal documents at places of their own."""
-    stream, addresses = checks.stream_and_addresses(128)
-    return stream, stream.parts(addresses, np.arange(129, dtype=np.int64) * (DRAWS // 128))
+    return checks.stream_and_parts(128, DRAWS // 128)
 
 
 def agree(checks: Any, found: np.ndarray, law: np.ndarray) -> None:
