@@ -1,4 +1,4 @@
-"""Candidates in memory, releases that tests of several modules read, and what they may need."""
+"""Public artefacts in memory, releases that tests of several modules read, and what they need."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from public_pools import Texts
 from sentence_releases import DOCUMENTS, INPUT, LAWS, Sentences, corpus
 
 from quietcorpus.indexes.candidates import Candidates, open_candidates
+from quietcorpus.indexes.word_index import WordIndex, open_index
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
 def opened(candidates: Path) -> Candidates:
     """The candidates as releases see them."""
     return open_candidates(str(candidates))
+
+
+@pytest.fixture(scope="session")
+def index(word_index: Path) -> WordIndex:
+    """The index of words as releases see it."""
+    return open_index(str(word_index))
 
 
 @pytest.fixture(scope="session")
