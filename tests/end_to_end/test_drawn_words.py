@@ -10,10 +10,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import jsonschema
 import numpy as np
 import pyarrow as pa
 import pytest
+from card_schema import assert_valid
 from scipy.spatial.distance import cdist
 
 from quietcorpus.indexes.tokenizer import tokenize
@@ -25,7 +25,6 @@ from quietcorpus.transforms.errors import InputError
 if TYPE_CHECKING:
     from tests.conftest import Workspace
 
-SCHEMA = Path(__file__).parents[2] / "docs" / "reference" / "release.schema.json"
 DEVIATIONS = 4.9  # of a normal, for 1e-6
 EPSILON = 20
 
@@ -72,7 +71,7 @@ def test_words_come_back_as_often_as_the_law_says(
 def test_the_card_says_what_no_word_exceeds(release: Workspace) -> None:
     # Kills: gamma of another epsilon or vocabulary, documents' losses without gamma.
     card = release.card()
-    jsonschema.validate(card, json.loads(SCHEMA.read_text()))
+    assert_valid(card)
     mechanism, meaning = card["mechanism"], card["meaning"]
     losses, readme = meaning["document_losses"], (release.output / "README.md").read_text()
     assert card["guarantee"]["parameters"]["metric"] == "Euclidean distance of the words' vectors"

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
-import jsonschema
 import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
+from card_schema import assert_valid
 from embedding_releases import (
     BUDGETS,
     DIMENSIONS,
@@ -35,7 +35,6 @@ from quietcorpus.mechanisms.guarantees import ceiling
 if TYPE_CHECKING:
     from tests.conftest import Workspace
 
-SCHEMA = Path(__file__).parents[2] / "docs" / "reference" / "release.schema.json"
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "sgd": ("sgd", {}),
     "sgd-groups": ("sgd", {"budgets": {"column": "team", "epsilon": {"gold": 8, "silver": 3}}}),
@@ -144,7 +143,7 @@ def test_what_is_promised(release: Released) -> None:
     # vocabulary that costs nothing.
     workspace, method, block = release
     card = workspace.card()
-    jsonschema.validate(card, json.loads(SCHEMA.read_text()))
+    assert_valid(card)
     stages = {stage["stage"]: stage["parameters"] for stage in card["budget"]["stages"]}
     private = block["vocabulary"].get("private")
     own = stages.pop({"sgd": "training", "cooccurrence": "cooccurrences"}[method])

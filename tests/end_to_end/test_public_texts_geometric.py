@@ -9,14 +9,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import jsonschema
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from card_schema import assert_valid
 from documents_on_topics import FOUND, LABELLED, corpus
 from evaluations import content_of, evaluate
 from ledgers import opened, shown
-from machine import ROOT
 from narrowed_pools import changes, first_round
 from public_pools import INPUT, Texts, refusal, share_of, sums_met
 from tampering import card as card_change
@@ -61,8 +60,7 @@ def test_the_card_promises_epsilon_alone(released: Workspace) -> None:
     # Kills: a delta that is left of Gaussian noise, a chance of zero that is spoken of, a cost
     # that only Gaussian noise has, numbers by which nobody can check the noise.
     card, verified = released.card(), verify(str(released.output))
-    schema = json.loads((ROOT / "docs/reference/release.schema.json").read_text())
-    jsonschema.validate(card, schema)
+    assert_valid(card)
     mechanism, total = card["mechanism"], card["budget"]["total"]
     if mechanism.get("noise") is None:
         assert total["delta_exact"] == "1/1000000"

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import jsonschema
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from card_schema import assert_valid
 from documents_on_topics import DOCUMENTS, FOUND, corpus
-from machine import ROOT
 from narrowed_pools import pool_in_lists
 from public_pools import INPUT, Texts, share_of, sums_met
 from tampering import card as card_change
@@ -82,8 +80,7 @@ def test_the_card_tells_of_the_lists(released: Workspace, listed: Path) -> None:
     assert card.mechanism.search is not None
     assert card.mechanism.search.model_dump() == open_pool(str(listed)).manifest.search
     content = released.card()
-    schema = json.loads((ROOT / "docs/reference/release.schema.json").read_text())
-    jsonschema.validate(content, schema)
+    assert_valid(content)
     readme = (released.output / "README.md").read_text()
     assert "looked for in the 2 of the pool's 10 lists that are nearest to it" in readme
     rows = pq.read_table(released.output / "texts.parquet").to_pylist()

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import jsonschema
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from apache_beam.runners.portability.fn_api_runner import fn_runner
-from machine import MASTER_KEY, ROOT
+from card_schema import assert_valid
+from machine import MASTER_KEY
 from public_pools import INPUT, Texts, refusal, texts_on
 from retries import run_on, tables
 from tampering import edit_card, refused, rewrite
@@ -92,8 +91,7 @@ def test_the_card_tells_of_it(released: Workspace) -> None:
     assert card.mechanism.model_dump()["resample"] == ROWS
     assert CORPUS in [file.path for file in card.files]
     content = released.card()
-    schema = json.loads((ROOT / "docs/reference/release.schema.json").read_text())
-    jsonschema.validate(content, schema)
+    assert_valid(content)
     assert len(content["budget"]["stages"]) == 1  # it costs nothing
     readme = (released.output / "README.md").read_text()
     assert f"`{CORPUS}`: a corpus of 1,001 rows" in readme

@@ -9,13 +9,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import jsonschema
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from apache_beam.runners.portability.fn_api_runner import fn_runner
-from machine import MASTER_KEY, ROOT
+from card_schema import assert_valid
+from machine import MASTER_KEY
 from public_pools import INPUT, TOPICS, Texts, refusal, share_of, texts_on
 from retries import run_on, tables
 from tampering import edit_card, refused, rewrite
@@ -121,8 +121,7 @@ def test_the_card_tells_of_it(released: Workspace) -> None:
     card = qc.verify(released.output)
     assert card.mechanism.model_dump()["smooth"] is True
     content = released.card()
-    schema = json.loads((ROOT / "docs/reference/release.schema.json").read_text())
-    jsonschema.validate(content, schema)
+    assert_valid(content)
     assert len(content["budget"]["stages"]) == 1  # it costs nothing
     assert "`estimate` is made of the votes of texts that are alike, too" in (
         released.output / "README.md"

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import jsonschema
 import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from card_schema import assert_valid
 from sentence_releases import DOCUMENTS, LAWS, NOISY, Sentences, in_order
 
 from quietcorpus.indexes.candidates import Candidates
@@ -22,7 +22,6 @@ from quietcorpus.transforms.artefacts.encoder import PACKAGED
 if TYPE_CHECKING:
     from tests.conftest import Workspace
 
-SCHEMA = Path(__file__).parents[2] / "docs" / "reference" / "release.schema.json"
 DIMENSIONS = 384
 
 
@@ -80,7 +79,7 @@ def test_the_card_says_what_is_promised(
     # Kills: the guarantee of one mechanism, or of a whole document, on the card of another; a
     # parameter that is not the release's; an artefact without its digest.
     card = release.card()
-    jsonschema.validate(card, json.loads(SCHEMA.read_text()))
+    assert_valid(card)
     parameters = {"epsilon": 10.0, "epsilon_exact": "10"}
     promised = card["guarantee"]
     assert promised["parameters"] == parameters
