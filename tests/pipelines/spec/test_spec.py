@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-
-from quietcorpus.pipelines.spec.loading import load_spec
-from quietcorpus.pipelines.spec.spec import Spec
-from quietcorpus.transforms.errors import InputError
+from loaded_specs import loaded, refusal
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -20,21 +15,6 @@ EMBEDDED = {"method": "embedding-cluster", "size": 2}
 PRIVATE = {"private": {"epsilon": 1, "delta": 1e-6}}
 PART = {"path": "l", "partition": "2026-01"}
 HISTOGRAM = {"mechanism.kind": "histogram", "mechanism.compression": ...}
-
-
-def loaded(workspace: Workspace, changes: dict[str, Any]) -> Spec:
-    return load_spec(str(workspace.spec(changes)))
-
-
-def refusal(path: Path | str) -> str:
-    """The one line that a spec is refused with, less the spec's own path."""
-    with pytest.raises(InputError) as raised:
-        load_spec(str(path))
-    message = str(raised.value)
-    assert "\n" not in message
-    assert message.startswith(f"{path}: ")
-    assert raised.value.__cause__ is None
-    return message.removeprefix(f"{path}: ")
 
 
 def test_the_specs_that_the_other_tests_change_are_good(workspace: Workspace) -> None:
@@ -301,125 +281,3 @@ def test_a_misspelt_key(
 @pytest.mark.parametrize("kind", ["bag-of-word", "Histogram", "sentence_embeddings"])
 def test_a_misspelt_kind(workspace: Workspace, kind: str) -> None:
     assert ", did you mean " in refusal(workspace.spec({"mechanism.kind": kind}))
-
-
-@pytest.mark.parametrize("number", ["1" * 5000, "0x" + "f" * 5000, "[0x" + "f" * 5000 + "]"])
-@pytest.mark.parametrize("key", ["release", "input", "mechanism.epsilon", "mechanism.precision"])
-def test_numbers_that_cannot_even_be_written(workspace: Workspace, key: str, number: str) -> None:
-    # Kills: a number that Python refuses to write, and an error of Python's for it.
-    path = workspace.spec({key: "NUMBER"})
-    path.write_text(path.read_text().replace("NUMBER", number))
-    assert "digits" in refusal(path)
-
-
-@pytest.mark.parametrize(
-    ("source", "output"),
-    [
-        ("input/*.jsonl", "input/out"),
-        ("input/*.jsonl", "input"),
-        ("input/*.jsonl", "elsewhere/../input/out"),
-        ("input/../input/*.jsonl", "input/out"),
-        ("input/*.jsonl", "link/out"),
-        ("input/**", "input/a/b/out"),
-        ("in*/corpus.jsonl", "input/out"),
-        ("released/out/corpus.jsonl", "released/out"),
-        ("s3://bucket/in/*.jsonl", "s3://bucket/in/out"),
-        ("s3://bucket/in/*.jsonl", "s3://bucket/in/"),
-    ],
-)
-def test_the_output_is_never_in_the_input(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, source: str, output: str
-) -> None:
-    monkeypatch.chdir(workspace.folder)
-    (workspace.folder / "link").symlink_to(workspace.input)
-    message = refusal(workspace.spec({"input.path": source, "output": output}))
-    assert message.startswith("output: ")
-    assert " overlaps with the input " in message
-    assert message.endswith("; keep them apart")
-
-
-@pytest.mark.parametrize(
-    ("source", "output"),
-    [
-        ("input/*.jsonl", "input-released"),
-        ("input/corpus.jsonl", "corpus.jsonl"),
-        ("s3://bucket/in/*.jsonl", "s3://bucket/inner/out"),
-        ("s3://bucket/in/*.jsonl", "in/out"),
-    ],
-)
-def test_an_output_beside_the_input_is_good(workspace: Workspace, source: str, output: str) -> None:
-    loaded(workspace, {"input.path": source, "output": output})
-
-
-@pytest.mark.parametrize(
-    "rejects", ["released/out", "released/out/rejects", "released/x/../out", "released"]
-)
-def test_rejects_never_lie_in_the_output(workspace: Workspace, rejects: str) -> None:
-    # The last one: rejects go to a folder of the release's name, here the output itself.
-    changes = {"release": "out", "rejects": {"path": rejects}}
-    assert refusal(workspace.spec(changes)).startswith("rejects.path: ")
-
-
-def test_rejects_never_become_input(workspace: Workspace) -> None:
-    changes = {"input.path": "input/**.jsonl", "rejects": {"path": "input/rejects"}}
-    assert refusal(workspace.spec(changes)).startswith("rejects.path: ")
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("release: a\nrelease: b\n", "line 2 is not valid YAML: found duplicate key"),
-        ("mechanism:\n  epsilon: 1\n  epsilon: 2\n", "line 3 is not valid YAML: found duplicate"),
-        ("release: [a\n", "line 2 is not valid YAML: "),
-        ("release: a\n\tb: c\n", "line 2 is not valid YAML: "),
-        ("a: 1\n---\nb: 2\n", "line 2 is not valid YAML: "),
-        ("release: !!python/object:os.system a\n", "line 1 is not valid YAML: "),
-        ("a: \x07\n", "holds characters that YAML does not allow"),
-        ("", "the spec: None is not a mapping; give the keys release, input"),
-        ("just words\n", "the spec: 'just words' is not a mapping; give the keys release, input"),
-        ("- a\n- b\n", "the spec: ['a', 'b'] is not a mapping; give the keys release, input"),
-    ],
-)
-def test_files_that_are_no_specs(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "spec.yaml"
-    path.write_text(text)
-    assert refusal(path).startswith(message)
-
-
-def test_specs_that_cannot_be_read(tmp_path: Path) -> None:
-    assert refusal(tmp_path / "none.yaml") == "no such spec file"
-    assert refusal(tmp_path) == "cannot be read as UTF-8 text"
-    (tmp_path / "latin.yaml").write_bytes(b"release: \xff")
-    assert refusal(tmp_path / "latin.yaml") == "cannot be read as UTF-8 text"
-
-
-@pytest.mark.parametrize(
-    ("written", "exact"),
-    [
-        ("0.1", Fraction(1, 10)),
-        ("1e-8", Fraction(1, 10**8)),
-        ("1.5e-3", Fraction(3, 2000)),
-        ("5", Fraction(5)),
-        ("0.30000000000000004", Fraction(30000000000000004, 10**17)),
-    ],
-)
-def test_numbers_are_the_decimals_that_were_written(
-    workspace: Workspace, written: str, exact: Fraction
-) -> None:
-    # Kills: Fraction(0.1), which is not 1/10; numbers in scientific notation read as strings.
-    path = workspace.spec({"mechanism.vocabulary": {"private": {"epsilon": 1, "delta": "DELTA"}}})
-    path.write_text(path.read_text().replace("'DELTA'", written).replace("DELTA", written))
-    if exact >= 1:
-        path.write_text(path.read_text().replace(f"delta: {written}", "delta: 0.1"))
-        path.write_text(path.read_text().replace("epsilon: 1", f"epsilon: {written}"))
-        assert load_spec(str(path)).mechanism.vocabulary.private.epsilon == exact
-    else:
-        assert load_spec(str(path)).mechanism.vocabulary.private.delta == exact
-
-
-def test_local_paths_become_absolute(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(workspace.folder)
-    spec = loaded(workspace, {"input.path": "input/../input/*.jsonl", "output": "~/out"})
-    assert spec.input.path == f"{workspace.folder}/input/../input/*.jsonl"
-    assert spec.output == f"{Path.home()}/out"
-    assert loaded(workspace, {"output": "s3://b/c/"}).output == "s3://b/c"
