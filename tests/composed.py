@@ -4,7 +4,7 @@ Beam finds no types in this module's rows if their annotations are strings.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
 
@@ -14,6 +14,7 @@ import pyarrow as pa
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from machine import MASTER_KEY
 
+from quietcorpus.beam import PrivatizeWords
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.compose.spec import RowsSpec
 from quietcorpus.transforms.composed.fields import canonical
@@ -35,10 +36,14 @@ def doc(number: int, body: Any, product: Any = "card", secret: str = "zqxsecret"
     return {"number": number, "body": body, "product": product, "secret": secret}
 
 
-def release_key() -> ReleaseKey:
-    """Return the key of the release "test" of such rows."""
-    rows = RowsSpec(release="test", text="body", id="number", keep=())
-    return ReleaseKey.derive(bytes.fromhex(MASTER_KEY), "test", rows.corpus)
+Make = Callable[..., PrivatizeWords]
+"""Makes a transform of words with these arguments in place of its own."""
+
+
+def release_key(release: str = "test") -> ReleaseKey:
+    """Return the key of a release of such rows."""
+    rows = RowsSpec(release=release, text="body", id="number", keep=())
+    return ReleaseKey.derive(bytes.fromhex(MASTER_KEY), release, rows.corpus)
 
 
 def as_documents(docs: Sequence[dict[str, Any]]) -> Documents:

@@ -6,18 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
 import pytest
-from composed import doc, run
-from machine import MASTER_KEY
+from composed import as_documents, doc, release_key, run
 
 from quietcorpus.beam import DrawCandidates
-from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.compose.spec import RowsSpec
-from quietcorpus.transforms.composed.fields import canonical
 from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.reading.documents import Documents
 
 pytestmark = pytest.mark.slow  # the encoder of the candidates takes long to load
 
@@ -34,17 +27,11 @@ def test_it_is_the_path_of_a_release(
     )
     docs = [doc(number, text) for number, text in enumerate([*lee_texts[:4], ""])]
     found = run(tmp_path, docs, made)
-    spec = RowsSpec(release="test", **ROWS, keep=())
-    key = ReleaseKey.derive(bytes.fromhex(MASTER_KEY), "test", spec.corpus)
-    privatizer = made._kind.parameters.privatizer(key)
+    privatizer = made._kind.parameters.privatizer(release_key())
     expected = []
     for row in docs:
-        text = pa.array([row["body"]], pa.large_string())
-        ids = [canonical(row["number"])]
-        alone = Documents("", np.arange(1), text, pa.table({}), ids=ids)
-        expected += (
-            privatizer.release(alone).rows.select(["id", "candidate", "embedding"]).to_pylist()
-        )
+        alone = privatizer.release(as_documents([row])).rows
+        expected += alone.select(["id", "candidate", "embedding"]).to_pylist()
     assert sorted(found["rows"], key=lambda row: row["id"]) == sorted(
         expected, key=lambda row: row["id"]
     )
