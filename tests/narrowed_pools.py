@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from documents_on_topics import LABELLED, corpus
-from public_pools import INPUT, TOPICS, Texts, texts_on
+from public_pools import INPUT, Texts, carrying_pool
 
 import quietcorpus as qc
 
@@ -32,16 +31,7 @@ class Rounds:
 
 def pool_in_lists(folder: Path, each: int = 40, probes: int = 3) -> Path:
     """Build a pool of so many texts on each of five topics, in ten lists."""
-    rows = [json.dumps({"text": text}) for text in texts_on(list(TOPICS), each, 1)]
-    (folder / "public.jsonl").write_text("\n".join(rows))
-    qc.build_pool(
-        folder / "public.jsonl",
-        folder / "pool",
-        provenance="public",
-        encoder="lsa",
-        search=f"ivf:lists=10,probes={probes}",
-    )
-    return folder / "pool"
+    return carrying_pool(folder, each, search=f"ivf:lists=10,probes={probes}")
 
 
 def changes(public_texts: Texts, name: str, pool: Path | str, **block: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
+import quietcorpus as qc
 from quietcorpus.indexes.pool import Pool, PoolManifest, save
 from quietcorpus.mechanisms.deep_candidate import on_grid
 from quietcorpus.pipelines.artefacts.pool_lists import Asked, arrange, train
@@ -72,6 +74,8 @@ LETTERS = Pool(
 )
 """A pool for that encoder."""
 Texts = Callable[..., dict[str, Any]]
+Release = Callable[..., "Workspace"]
+"""Makes a release of public texts of a corpus in a workspace of its own."""
 
 
 def text_on(topic: str, generator: Random) -> str:
@@ -134,6 +138,15 @@ def make_pool(folder: Path, texts: Sequence[str], encoder: str = PACKAGED) -> Pa
     folder.mkdir(parents=True)
     save(str(folder), Pool(manifest, pa.array(texts, pa.large_string()), vectors))
     return folder
+
+
+def carrying_pool(folder: Path, each: int, **options: str) -> Path:
+    """Build a pool of so many texts on each topic that carries its encoder, as the API does."""
+    rows = [json.dumps({"text": text}) for text in texts_on(list(TOPICS), each, 1)]
+    (folder / "public.jsonl").write_text("\n".join(rows))
+    given = {"provenance": "public", "encoder": "lsa"}
+    qc.build_pool(folder / "public.jsonl", folder / "pool", **given, **options)
+    return folder / "pool"
 
 
 def sums_met(monkeypatch: pytest.MonkeyPatch, voting: type | None = None) -> list[np.ndarray]:

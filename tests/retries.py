@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apache_beam as beam
 from machine import MASTER_KEY
@@ -20,10 +20,22 @@ from quietcorpus.transforms.reading.sources import plan
 from quietcorpus.transforms.release import ReleaseShards
 from quietcorpus.transforms.shards import make_shards, staged_content
 
+if TYPE_CHECKING:
+    from tests.conftest import Workspace
+
 
 def tables(folder: Path) -> dict[str, bytes]:
     """The Parquet files of a release by their path."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.parquet")}
+
+
+def by_workers(workspace: Workspace, changes: dict[str, Any]) -> list[dict[str, bytes]]:
+    """The Parquet files of one release, made by one worker process and by two."""
+    found = []
+    for workers in "12":
+        workspace.release(changes | {"output": f"released/{workers}"}, "--workers", workers)
+        found.append(tables(workspace.output.with_name(workers)))
+    return found
 
 
 def staged_tables(staging: str, key: ReleaseKey) -> dict[str, bytes]:

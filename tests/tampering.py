@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from quietcorpus.mechanisms.guarantees import Guarantee, Spending
-from quietcorpus.pipelines.card.model import Card
+from quietcorpus.pipelines.card.model import Card, GuaranteePart
 from quietcorpus.pipelines.card.statements import budget
 from quietcorpus.pipelines.card.statements import guarantee as guarantee_part
 from quietcorpus.pipelines.card.verify import verify
@@ -101,15 +101,25 @@ def card(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:
     return lambda release: edit_card(release, change)
 
 
+def restate(
+    content: dict[str, Any], spendings: Sequence[Spending[Any]], total: Guarantee, **given: Any
+) -> GuaranteePart:
+    """Have a card's content promise so much throughout, in words as in numbers."""
+    found = Card.model_validate(content)
+    noise = found.mechanism.concentrated if found.budget.inherited else None
+    spent = budget(spendings, total, found.artefacts, noise)
+    content["budget"] = spent.model_dump(mode="json", exclude_none=True)
+    limits = content["guarantee"]["not_protected"]
+    stated = guarantee_part(total, limits, found.artefacts, noise=noise, **given)
+    content["guarantee"] = stated.model_dump(mode="json")
+    return stated
+
+
 def promising(guarantee: Guarantee) -> Callable[[Path], None]:
     """Have a card promise something else throughout, in words as in numbers."""
 
     def change(content: dict[str, Any]) -> None:
-        artefacts = Card.model_validate(content).artefacts
-        spending = Spending("documents", guarantee)
-        content["budget"] = budget([spending], guarantee, artefacts).model_dump(mode="json")
-        promised = guarantee_part(guarantee, content["guarantee"]["not_protected"], artefacts)
-        content["guarantee"] = promised.model_dump(mode="json")
+        restate(content, [Spending("documents", guarantee)], guarantee)
         content["mechanism"] |= {"epsilon": 10.0, "epsilon_exact": "10"}
 
     return card(change)

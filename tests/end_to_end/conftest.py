@@ -6,13 +6,14 @@ import functools
 import importlib.util
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from machine import required
 from narrowed_pools import Rounds, both
 from public_candidates import PUBLIC_TEXTS
-from public_pools import Texts
+from public_pools import INPUT as PUBLIC_INPUT
+from public_pools import Release, Texts, carrying_pool
 from sentence_releases import DOCUMENTS, INPUT, LAWS, Sentences, corpus
 
 from quietcorpus.indexes.candidates import Candidates, open_candidates
@@ -72,3 +73,26 @@ def rounds(
 ) -> Rounds:
     """Two releases from coarse to fine; nobody may change them."""
     return both(new_workspace(tmp_path_factory.mktemp("rounds")), public_texts)
+
+
+@pytest.fixture(scope="session")
+def carrying(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A pool on the five topics that carries its encoder; nobody may change it."""
+    return carrying_pool(tmp_path_factory.mktemp("carrying"), 8)
+
+
+@pytest.fixture(scope="session")
+def release_public_texts(
+    tmp_path_factory: pytest.TempPathFactory,
+    new_workspace: Callable[[Path], Workspace],
+    public_texts: Texts,
+) -> Release:
+    """Makes a release of public texts of a corpus, with these changes of its block."""
+
+    def make(corpus: Callable[[Workspace], None], **block: Any) -> Workspace:
+        workspace = new_workspace(tmp_path_factory.mktemp("public"))
+        corpus(workspace)
+        workspace.release_here(PUBLIC_INPUT | public_texts(**block))
+        return workspace
+
+    return make

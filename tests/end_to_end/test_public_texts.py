@@ -19,17 +19,25 @@ from card_schema import assert_valid
 from documents_on_topics import DOCUMENTS, FOUND, LABELLED, corpus
 from machine import MASTER_KEY
 from manifests import digest_of
-from public_pools import INPUT, TOPICS, Texts, make_pool, refusal, share_of, sums_met, texts_on
-from retries import run_on, tables
+from public_pools import (
+    INPUT,
+    TOPICS,
+    Release,
+    Texts,
+    make_pool,
+    refusal,
+    share_of,
+    sums_met,
+    texts_on,
+)
+from retries import by_workers, run_on, tables
 from tampering import card as card_change
-from tampering import edit_card, refused, rewrite
+from tampering import edit_card, refused, restate, rewrite
 
 import quietcorpus as qc
 from quietcorpus.indexes.pool import open_pool
 from quietcorpus.mechanisms.clipped_sum import STEPS
 from quietcorpus.mechanisms.guarantees import DocumentPrivacy, Spending
-from quietcorpus.pipelines.card.model import Card
-from quietcorpus.pipelines.card.statements import budget, guarantee
 from quietcorpus.pipelines.card.verify import verify
 from quietcorpus.pipelines.spec.loading import load_spec
 from quietcorpus.pipelines.terminal.observer import Numbers
@@ -40,27 +48,9 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="module", params=["one", "strata"])
-def released(
-    request: pytest.FixtureRequest,
-    tmp_path_factory: pytest.TempPathFactory,
-    new_workspace: Callable[[Path], Workspace],
-    public_texts: Texts,
-) -> Workspace:
+def released(request: pytest.FixtureRequest, release_public_texts: Release) -> Workspace:
     """A release, with strata or without, that nobody may change."""
-    made = new_workspace(tmp_path_factory.mktemp("public"))
-    corpus(made)
-    made.release_here(INPUT | public_texts(**(LABELLED if request.param == "strata" else {})))
-    return made
-
-
-@pytest.fixture(scope="module")
-def carrying(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A pool on the five topics that carries its encoder; nobody may change it."""
-    folder = tmp_path_factory.mktemp("carrying")
-    rows = [json.dumps({"text": text}) for text in texts_on(list(TOPICS), 8, 1)]
-    (folder / "public.jsonl").write_text("\n".join(rows))
-    qc.build_pool(folder / "public.jsonl", folder / "pool", provenance="public", encoder="lsa")
-    return folder / "pool"
+    return release_public_texts(corpus, **(LABELLED if request.param == "strata" else {}))
 
 
 def test_no_listener_learns_the_number_of_documents(
@@ -168,11 +158,7 @@ def test_adding_a_document_changes_sums_by_its_votes(
 def test_the_engine_does_not_matter(workspace: Workspace, public_texts: Texts) -> None:
     # Kills: noise drawn by each worker, sums that depend on how many there are.
     corpus(workspace)
-    made = []
-    for workers in "12":
-        changes = INPUT | {"output": f"released/{workers}"} | public_texts(**LABELLED)
-        workspace.release(changes, "--workers", workers)
-        made.append(tables(workspace.output.with_name(workers)))
+    made = by_workers(workspace, INPUT | public_texts(**LABELLED))
     assert made[0] == made[1]
     assert set(made[0]) == {"texts.parquet", "votes.parquet"}
     workspace.release(INPUT | {"release": "other", "output": "released/3"} | public_texts())
@@ -290,12 +276,7 @@ def less_noise(release: Path) -> None:
 def cheaper(content: dict[str, Any]) -> None:
     """Have the card promise epsilon 1 throughout, in words as in numbers."""
     promised = DocumentPrivacy(Fraction(1), Fraction(1, 10**6))
-    artefacts = Card.model_validate(content).artefacts
-    content["budget"] = budget([Spending("votes", promised)], promised, artefacts).model_dump(
-        mode="json"
-    )
-    limits = content["guarantee"]["not_protected"]
-    content["guarantee"] = guarantee(promised, limits, artefacts).model_dump(mode="json")
+    restate(content, [Spending("votes", promised)], promised)
     content["mechanism"]["epsilon"] = 1.0
 
 

@@ -17,7 +17,7 @@ from documents_on_topics import FOUND, LABELLED, corpus
 from evaluations import content_of, evaluate
 from ledgers import opened, shown
 from narrowed_pools import changes, first_round
-from public_pools import INPUT, Texts, refusal, share_of, sums_met
+from public_pools import INPUT, Release, Texts, refusal, share_of, sums_met
 from tampering import card as card_change
 from tampering import refused
 from users_on_topics import BUDGETS, USERS
@@ -42,18 +42,10 @@ BLOCKS: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(scope="module", params=BLOCKS)
-def released(
-    request: pytest.FixtureRequest,
-    tmp_path_factory: pytest.TempPathFactory,
-    new_workspace: Callable[[Path], Workspace],
-    public_texts: Texts,
-) -> Workspace:
+def released(request: pytest.FixtureRequest, release_public_texts: Release) -> Workspace:
     """A release that nobody may change."""
-    made = new_workspace(tmp_path_factory.mktemp("geometric"))
     block = BLOCKS[request.param]
-    (users if "user" in block else corpus)(made)
-    made.release_here(INPUT | public_texts(**block))
-    return made
+    return release_public_texts(users if "user" in block else corpus, **block)
 
 
 def test_the_card_promises_epsilon_alone(released: Workspace) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ import pytest
 from card_schema import assert_valid
 from documents_on_topics import DOCUMENTS, FOUND, corpus
 from narrowed_pools import pool_in_lists
-from public_pools import INPUT, Texts, share_of, sums_met
+from public_pools import INPUT, Release, Texts, share_of, sums_met
 from tampering import card as card_change
 from tampering import refused
 
@@ -60,17 +59,9 @@ def test_adding_a_document_changes_sums_by_its_votes(
 
 
 @pytest.fixture(scope="module")
-def released(
-    tmp_path_factory: pytest.TempPathFactory,
-    new_workspace: Callable[[Path], Workspace],
-    public_texts: Texts,
-    listed: Path,
-) -> Workspace:
+def released(release_public_texts: Release, listed: Path) -> Workspace:
     """A release that nobody may change."""
-    made = new_workspace(tmp_path_factory.mktemp("released"))
-    corpus(made)
-    made.release_here(INPUT | public_texts(pool=str(listed)))
-    return made
+    return release_public_texts(corpus, pool=str(listed))
 
 
 def test_the_card_tells_of_the_lists(released: Workspace, listed: Path) -> None:

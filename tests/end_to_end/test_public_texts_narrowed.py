@@ -16,14 +16,12 @@ from documents_on_topics import FOUND, corpus
 from manifests import digest_of, edit
 from narrowed_pools import Rounds
 from public_pools import INPUT, TOPICS, Texts, refusal, share_of
-from tampering import edit_card, refused, rewrite
+from tampering import edit_card, refused, restate, rewrite
 
 import quietcorpus as qc
 from quietcorpus.indexes.pool import open_pool
 from quietcorpus.mechanisms.guarantees import DocumentPrivacy, Spending
 from quietcorpus.mechanisms.votes import Votes
-from quietcorpus.pipelines.card.model import Card
-from quietcorpus.pipelines.card.statements import budget, guarantee
 from quietcorpus.pipelines.card.verify import verify
 
 if TYPE_CHECKING:
@@ -101,13 +99,7 @@ def test_a_card_that_hides_what_the_pool_cost_is_refused(
     def forge(content: dict[str, Any]) -> None:
         FORGED[name](content["artefacts"])
         promised = DocumentPrivacy(Fraction(8), Fraction(1, 10**6))
-        artefacts = Card.model_validate(content).artefacts
-        limits = content["guarantee"]["not_protected"]
-        noise = Card.model_validate(content).mechanism.concentrated
-        spent = budget([Spending("votes", promised)], promised, artefacts, noise)
-        content["budget"] = spent.model_dump(mode="json", exclude_none=True)
-        stated = guarantee(promised, limits, artefacts, noise=noise)
-        content["guarantee"] = stated.model_dump(mode="json")
+        restate(content, [Spending("votes", promised)], promised)
 
     copied = shutil.copytree(rounds.second, tmp_path / "copied")
     edit_card(copied, forge)

@@ -13,8 +13,8 @@ import pytest
 from apache_beam.runners.portability.fn_api_runner import fn_runner
 from card_schema import assert_valid
 from machine import MASTER_KEY
-from public_pools import INPUT, Texts, refusal, texts_on
-from retries import run_on, tables
+from public_pools import INPUT, Release, Texts, refusal, texts_on
+from retries import by_workers, run_on
 from tampering import edit_card, refused, rewrite
 
 import quietcorpus as qc
@@ -47,19 +47,11 @@ def corpus(workspace: Workspace) -> None:
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def released(
-    request: pytest.FixtureRequest,
-    tmp_path_factory: pytest.TempPathFactory,
-    new_workspace: Callable[[Path], Workspace],
-    public_texts: Texts,
-) -> Workspace:
+def released(request: pytest.FixtureRequest, release_public_texts: Release) -> Workspace:
     """A release with a resampled corpus that nobody may change, in several row groups."""
-    made = new_workspace(tmp_path_factory.mktemp("resampled"))
-    corpus(made)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(public_texts_votes, "ROW_GROUP", 300)
-        made.release_here(INPUT | public_texts(resample=ROWS, **KINDS[request.param]))
-    return made
+        return release_public_texts(corpus, resample=ROWS, **KINDS[request.param])
 
 
 def test_every_text_is_there_as_often_as_its_weight_says(released: Workspace, pool: Path) -> None:
@@ -120,12 +112,8 @@ def test_the_engine_does_not_matter(workspace: Workspace, public_texts: Texts) -
     # Kills: a draw by each worker, of the rows or of the noise; sums that depend on how many there
     # are.
     corpus(workspace)
-    made = []
-    for workers in "12":
-        block = public_texts(resample=ROWS, **KINDS["strata"])
-        changes = INPUT | {"output": f"released/{workers}"} | block
-        workspace.release(changes, "--workers", workers)
-        made.append(tables(workspace.output.with_name(workers)))
+    block = public_texts(resample=ROWS, **KINDS["strata"])
+    made = by_workers(workspace, INPUT | block)
     assert made[0] == made[1]
     assert {CORPUS, "texts.parquet", "votes.parquet"} == made[0].keys()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from fractions import Fraction
@@ -16,8 +15,8 @@ import pytest
 from apache_beam.runners.portability.fn_api_runner import fn_runner
 from card_schema import assert_valid
 from machine import MASTER_KEY
-from public_pools import INPUT, TOPICS, Texts, refusal, share_of, texts_on
-from retries import run_on, tables
+from public_pools import INPUT, Release, Texts, refusal, share_of, texts_on
+from retries import by_workers, run_on
 from tampering import edit_card, refused, rewrite
 
 import quietcorpus as qc
@@ -51,30 +50,12 @@ def corpus(workspace: Workspace) -> None:
     workspace.parquet(columns, row_group_size=50)
 
 
-@pytest.fixture(scope="module")
-def carrying(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A pool on the five topics that carries its encoder, of 8 dimensions; nobody may change it."""
-    folder = tmp_path_factory.mktemp("carrying")
-    rows = [json.dumps({"text": text}) for text in texts_on(list(TOPICS), 8, 1)]
-    (folder / "public.jsonl").write_text("\n".join(rows))
-    qc.build_pool(folder / "public.jsonl", folder / "pool", provenance="public", encoder="lsa")
-    return folder / "pool"
-
-
 @pytest.fixture(scope="module", params=KINDS)
 def released(
-    request: pytest.FixtureRequest,
-    tmp_path_factory: pytest.TempPathFactory,
-    new_workspace: Callable[[Path], Workspace],
-    public_texts: Texts,
-    carrying: Path,
+    request: pytest.FixtureRequest, release_public_texts: Release, carrying: Path
 ) -> Workspace:
     """A release by smoothed votes that nobody may change."""
-    made = new_workspace(tmp_path_factory.mktemp("smooth"))
-    corpus(made)
-    block = public_texts(pool=str(carrying), **SMOOTH, **KINDS[request.param])
-    made.release_here(INPUT | block)
-    return made
+    return release_public_texts(corpus, pool=str(carrying), **SMOOTH, **KINDS[request.param])
 
 
 def test_estimates_are_made_of_what_is_public(released: Workspace, carrying: Path) -> None:
@@ -153,11 +134,8 @@ def test_the_engine_does_not_matter(
     workspace: Workspace, public_texts: Texts, carrying: Path
 ) -> None:
     corpus(workspace)
-    made = []
-    for workers in "12":
-        block = public_texts(pool=str(carrying), **SMOOTH, **STRATA)
-        workspace.release(INPUT | {"output": f"released/{workers}"} | block, "--workers", workers)
-        made.append(tables(workspace.output.with_name(workers)))
+    block = public_texts(pool=str(carrying), **SMOOTH, **STRATA)
+    made = by_workers(workspace, INPUT | block)
     assert made[0] == made[1]
 
 

@@ -17,10 +17,10 @@ from apache_beam.runners.portability.fn_api_runner import fn_runner
 from canaries import CANARY, IDENTIFIER, IN_PROCESS, TWO_WORKERS, assert_unseen, needles_of
 from card_schema import assert_valid
 from machine import MASTER_KEY
-from public_pools import INPUT, TOPICS, Texts, share_of, sums_met
-from retries import run_on, tables
+from public_pools import INPUT, TOPICS, Release, Texts, share_of, sums_met
+from retries import by_workers, run_on
 from tampering import card as card_change
-from tampering import refused
+from tampering import refused, restate
 from users_on_topics import LABELLED, LAW, LOUD, OF_TEAMS, OF_USERS, USERS, corpus
 
 import quietcorpus as qc
@@ -28,7 +28,6 @@ from quietcorpus.indexes.pool import open_pool
 from quietcorpus.mechanisms.clipped_sum import STEPS
 from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy
 from quietcorpus.pipelines.card.model import Card
-from quietcorpus.pipelines.card.statements import budget, guarantee
 from quietcorpus.pipelines.card.verify import verify
 from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.caps import Terms
@@ -43,17 +42,9 @@ KINDS = {"users": OF_USERS, "teams": OF_TEAMS, "strata": OF_USERS | LABELLED}
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def released(
-    request: pytest.FixtureRequest,
-    tmp_path_factory: pytest.TempPathFactory,
-    new_workspace: Callable[[Path], Workspace],
-    public_texts: Texts,
-) -> Workspace:
+def released(request: pytest.FixtureRequest, release_public_texts: Release) -> Workspace:
     """A release for users, for users with budgets, or in strata, that nobody may change."""
-    made = new_workspace(tmp_path_factory.mktemp("users"))
-    corpus(made)
-    made.release_here(INPUT | public_texts(**KINDS[request.param]))
-    return made
+    return release_public_texts(corpus, **KINDS[request.param])
 
 
 def test_a_loud_user_counts_for_one(released: Workspace, pool: Path) -> None:
@@ -119,12 +110,7 @@ def cheaper(content: dict[str, Any]) -> None:
     assert isinstance(total, UserPrivacy)
     groups = tuple((name, own / 2) for name, own in total.groups)
     promised = UserPrivacy(total.epsilon / 2, total.delta, groups)
-    artefacts = Card.model_validate(content).artefacts
-    spent = budget([Spending("votes", promised)], promised, artefacts)
-    content["budget"] = spent.model_dump(mode="json")
-    limits = content["guarantee"]["not_protected"]
-    part = guarantee(promised, limits, artefacts, counted=False)
-    content["guarantee"] = part.model_dump(mode="json")
+    restate(content, [Spending("votes", promised)], promised, counted=False)
 
 
 def longer(content: dict[str, Any]) -> None:
@@ -216,11 +202,7 @@ def test_repeated_bundles_do_not_matter(
 def test_the_engine_does_not_matter(workspace: Workspace, public_texts: Texts) -> None:
     # Kills: noise drawn by each worker, sums that depend on how many there are.
     corpus(workspace)
-    made = []
-    for workers in "12":
-        changes = INPUT | {"output": f"released/{workers}"} | public_texts(**OF_TEAMS)
-        workspace.release(changes, "--workers", workers)
-        made.append(tables(workspace.output.with_name(workers)))
+    made = by_workers(workspace, INPUT | public_texts(**OF_TEAMS))
     assert made[0] == made[1]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tampering import edit_card, edit_index, refused
+from tampering import edit_card, edit_index, refused, restate
 
 from quietcorpus.mechanisms.guarantees import (
     Guarantee,
@@ -21,8 +21,7 @@ from quietcorpus.mechanisms.guarantees import (
     compose,
 )
 from quietcorpus.pipelines.card.model import Card
-from quietcorpus.pipelines.card.statements import budget, stated
-from quietcorpus.pipelines.card.statements import guarantee as guarantee_part
+from quietcorpus.pipelines.card.statements import stated
 from quietcorpus.pipelines.card.verify import verify
 
 
@@ -36,17 +35,10 @@ def parts_of(card: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def promise(release: Path, spendings: list[Spending[Any]], total: Guarantee) -> None:
     """Have a card and its index promise something else throughout, in words as in numbers."""
-
-    def change(content: dict[str, Any]) -> None:
-        artefacts = Card.model_validate(content).artefacts
-        content["budget"] = budget(spendings, total, artefacts).model_dump(mode="json")
-        promised = guarantee_part(total, content["guarantee"]["not_protected"], artefacts)
-        content["guarantee"] = promised.model_dump(mode="json")
-        edit_index(release, lambda manifest: manifest.update(guarantee=stated(promised)))
-
-    # The index's digest is on the card that is read anew.
     holder: dict[str, Any] = json.loads((release / "release.json").read_text())
-    change(holder)
+    promised = restate(holder, spendings, total)
+    # The index's digest is on the card that is read anew.
+    edit_index(release, lambda manifest: manifest.update(guarantee=stated(promised)))
     edit_card(release, lambda card: card.update({k: holder[k] for k in ("budget", "guarantee")}))
 
 
