@@ -1,4 +1,4 @@
-"""The tests: each stands where the module stands that it tests, and has its name."""
+"""Tests stand where the module stands that they test, and no module outgrows one idea."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ PACKAGES = ("evaluation", "indexes", "mechanisms", "pipelines", "transforms")
 TESTS = ROOT / "tests"
 # A folder called `quietcorpus` would hide the package from a Python that starts beside it.
 PUBLIC = TESTS / "public"
+FOLDERS = (*PACKAGES, "quietcorpus", "tests", "benchmarks", "examples", "deploy")
+MOST_LINES = 400
 
 
 def modules(folder: Path) -> list[str]:
@@ -29,3 +31,11 @@ def test_a_test_has_the_name_of_its_module() -> None:
         if not any(f"{path.stem}_".startswith(f"test_{name}_") for name in modules(folder))
     ]
     assert not lost
+
+
+def test_no_module_is_long() -> None:
+    # Kills: a module that takes in a second idea line by line, until nobody reads all of it.
+    paths = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
+    lines = {str(path): len(path.read_text("utf-8").splitlines()) for path in paths}
+    assert len(lines) > 1000
+    assert not {path: count for path, count in lines.items() if count > MOST_LINES}
