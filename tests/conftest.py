@@ -17,7 +17,7 @@ import pytest
 from command_client import CommandServer
 from machine import BARE_NAMES, required
 from public_candidates import PUBLIC_TEXTS, build_candidates
-from public_pools import TOPICS, make_pool, texts_on
+from public_pools import LETTERS, TOPICS, Letters, make_pool, texts_on
 from remembered import remember
 from s3_server import WEED, S3Server
 from workspace import TEXTS, Workspace
@@ -237,6 +237,16 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Path:
         make_pool(folder / "built", texts_on(list(TOPICS), 8, 1))
 
     return made_once(tmp_path_factory, "pool", build) / "built"
+
+
+@pytest.fixture
+def letters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Open the pool and the encoder of letters, whatever is named."""
+    from quietcorpus.transforms.artefacts.encoder import EncoderSource
+    from quietcorpus.transforms.artefacts.pool import PoolSource
+
+    monkeypatch.setattr(PoolSource, "open", lambda _: LETTERS)
+    monkeypatch.setattr(EncoderSource, "open", lambda _: Letters())
 
 
 @pytest.fixture(scope="session")

@@ -19,6 +19,7 @@ from quietcorpus.indexes.pool import Pool, PoolManifest, save
 from quietcorpus.mechanisms.deep_candidate import on_grid
 from quietcorpus.pipelines.artefacts.pool_lists import Asked, arrange, train
 from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
+from quietcorpus.transforms.artefacts.pool import PoolSource
 from quietcorpus.transforms.errors import InputError
 
 if TYPE_CHECKING:
@@ -73,6 +74,9 @@ LETTERS = Pool(
     on_grid(Letters().encode(["w", "x", "y", "z", "wx"])),
 )
 """A pool for that encoder."""
+POOL = PoolSource("pool", "memory", "pool-digest")
+ENCODER = EncoderSource("encoder", "none", "encoder-digest", "torch", "float32", "none")
+"""Sources of a pool and an encoder that nothing opens."""
 Texts = Callable[..., dict[str, Any]]
 Release = Callable[..., "Workspace"]
 """Makes a release of public texts of a corpus in a workspace of its own."""

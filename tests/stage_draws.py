@@ -19,6 +19,7 @@ import pytest
 from apache_beam.pvalue import TaggedOutput
 from privatized_words import ALIKE
 from privatized_words import WORDS as TERMS
+from public_pools import ENCODER, POOL
 
 from quietcorpus.indexes.assignment import Assignment
 from quietcorpus.indexes.compression import Method
@@ -46,9 +47,7 @@ from quietcorpus.mechanisms.votes import Votes
 from quietcorpus.pipelines.kinds.training_workers import STAGE
 from quietcorpus.transforms import vocabulary
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
-from quietcorpus.transforms.artefacts.encoder import EncoderSource
 from quietcorpus.transforms.artefacts.files import FileSource
-from quietcorpus.transforms.artefacts.pool import PoolSource
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.codebook import Codebook, Compression, codebook
 from quietcorpus.transforms.composed.sums import coverage
@@ -130,7 +129,7 @@ def sentences(what: str, monkeypatch: pytest.MonkeyPatch) -> Any:
         3,
         8,
         CandidatesSource("candidates", "memory", "candidates-digest"),
-        EncoderSource("encoder", "none", "encoder-digest", "torch", "float32", "none"),
+        ENCODER,
         2,
         directions=2,
     )
@@ -240,9 +239,9 @@ def shards() -> Any:
 FREQUENCIES = ThresholdedVocabulary(2, Fraction(1), Fraction(1, 100))
 VOTING = Voting(
     Votes(3, Fraction(2), Fraction(1, 10**6)),
-    PoolSource("pool", "memory", "pool-digest"),
+    POOL,
     16,
-    EncoderSource("encoder", "none", "encoder-digest", "torch", "float32", "none"),
+    ENCODER,
     Strata("label", ("a", "b")),
 )
 LISTED_VOTING = replace(VOTING, search=SearchedLists(8, 2))

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from public_pools import LETTERS, Letters, listed_pool
+from public_pools import ENCODER, LETTERS, POOL, Letters, listed_pool
 from running import run
 
 from quietcorpus.mechanisms.clipped_sum import STEPS
@@ -29,20 +29,15 @@ from quietcorpus.transforms.reading.sources import plan
 from quietcorpus.transforms.shards import TALLIES, RejectLog
 from quietcorpus.transforms.votes import ReleaseVotes, SearchedLists, Strata, Voting
 
+pytestmark = pytest.mark.usefixtures("letters")
+
 LABELS = ["a", "b", None, "c", "a", "A", "", "a "]
 EXACT = Votes(2, Fraction(10**6), Fraction(1, 2))
 """Of so much epsilon that the noise is a tenth of a document's norm."""
 
 
 def voting(votes: Votes = EXACT, strata: Strata | None = None) -> Voting:
-    encoder = EncoderSource("encoder", "none", "encoder-digest", "torch", "float32", "none")
-    return Voting(votes, PoolSource("pool", "memory", "pool-digest"), 5, encoder, strata)
-
-
-@pytest.fixture(autouse=True)
-def opened(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(PoolSource, "open", lambda _: LETTERS)
-    monkeypatch.setattr(EncoderSource, "open", lambda _: Letters())
+    return Voting(votes, POOL, 5, ENCODER, strata)
 
 
 def documents(texts: Sequence[str], labels: Sequence[str | None]) -> Documents:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from public_pools import LETTERS, Letters
+from public_pools import ENCODER, LETTERS, POOL, Letters
 from running import run
 
 from quietcorpus.mechanisms.ballots import Sums
@@ -20,8 +20,6 @@ from quietcorpus.mechanisms.group_norms import GroupNorms
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.votes import Votes
 from quietcorpus.pipelines.evaluate.exact_votes import exact_sums, votes_of_units
-from quietcorpus.transforms.artefacts.encoder import EncoderSource
-from quietcorpus.transforms.artefacts.pool import PoolSource
 from quietcorpus.transforms.reading.documents import Corpus, Documents
 from quietcorpus.transforms.reading.sources import plan, read
 from quietcorpus.transforms.shards import RejectLog
@@ -35,14 +33,8 @@ AUTHORS = ["ann", "bob", "ann", "cy", "", "ann", "dee", "bob"] * 40
 PLANS = ["free", "paid", "free", "paid", "paid", "free", "paid", None] * 40
 LABELS = ["a", "b", "b", "a", "c", "a", "b", None] * 40
 COLUMNS = (("label", "label"), ("by", "by"), ("plan", "plan"))
-PUBLIC = PoolSource("pool", "memory", "pool-digest")
-ENCODER = EncoderSource("encoder", "none", "encoder-digest", "torch", "float32", "none")
 
-
-@pytest.fixture(autouse=True)
-def opened(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(PoolSource, "open", lambda _: LETTERS)
-    monkeypatch.setattr(EncoderSource, "open", lambda _: Letters())
+pytestmark = pytest.mark.usefixtures("letters")
 
 
 @pytest.fixture
@@ -59,14 +51,14 @@ def batches(corpus: Corpus) -> Iterator[Documents]:
 
 
 def of_documents(strata: Strata | None) -> Voting:
-    return Voting(Votes(2, Fraction(1), DELTA), PUBLIC, 5, ENCODER, strata)
+    return Voting(Votes(2, Fraction(1), DELTA), POOL, 5, ENCODER, strata)
 
 
 def of_users(strata: Strata | None) -> UserVoting:
     budgets = {"free": Fraction(1), "paid": Fraction(3)}
     users, norms = Users("by", "plan", tuple(budgets)), GroupNorms.solved(budgets, DELTA)
     votes = Votes(2, Fraction(3), DELTA)
-    return UserVoting(votes, PUBLIC, 5, ENCODER, strata, users=users, norms=norms)
+    return UserVoting(votes, POOL, 5, ENCODER, strata, users=users, norms=norms)
 
 
 @pytest.mark.parametrize("strata", [None, Strata("label", ("b", "a"))], ids=["one", "strata"])

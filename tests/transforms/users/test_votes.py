@@ -16,15 +16,13 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from public_pools import LETTERS, Letters
+from public_pools import ENCODER, LETTERS, POOL, Letters
 from running import run
 
 from quietcorpus.mechanisms.clipped_sum import STEPS
 from quietcorpus.mechanisms.group_norms import GroupNorms
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.votes import Votes
-from quietcorpus.transforms.artefacts.encoder import EncoderSource
-from quietcorpus.transforms.artefacts.pool import PoolSource
 from quietcorpus.transforms.errors import StageError
 from quietcorpus.transforms.reading.documents import Corpus, Documents, Split
 from quietcorpus.transforms.reading.sources import plan
@@ -35,6 +33,8 @@ from quietcorpus.transforms.users.sparse_sums import pack, summed, unpack
 from quietcorpus.transforms.users.users import Users
 from quietcorpus.transforms.users.votes import ReleaseUserVotes, Share, UserVoting
 from quietcorpus.transforms.votes import Strata
+
+pytestmark = pytest.mark.usefixtures("letters")
 
 DELTA = Fraction(1, 10**6)
 ALL = {"": Fraction(10**6)}
@@ -53,19 +53,13 @@ def voting(
     plans = Users("by", "plan", tuple(budgets)) if len(budgets) > 1 else Users("by")
     return UserVoting(
         votes,
-        PoolSource("pool", "memory", "pool-digest"),
+        POOL,
         5,
-        EncoderSource("encoder", "none", "encoder-digest", "torch", "float32", "none"),
+        ENCODER,
         strata,
         users=users or plans,
         norms=GroupNorms.solved(budgets, DELTA),
     )
-
-
-@pytest.fixture(autouse=True)
-def opened(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(PoolSource, "open", lambda _: LETTERS)
-    monkeypatch.setattr(EncoderSource, "open", lambda _: Letters())
 
 
 Record = dict[str, Any]
