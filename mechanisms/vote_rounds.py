@@ -14,6 +14,7 @@ from quietcorpus.mechanisms.accounting import epsilon_of
 from quietcorpus.mechanisms.concentrated import largest_rho, rho_of
 from quietcorpus.mechanisms.digits import index_of, number
 from quietcorpus.mechanisms.filters import FILTERS, Concentrated
+from quietcorpus.mechanisms.pure_votes import PureVotes
 from quietcorpus.mechanisms.votes import Votes
 
 _GAUSSIAN = FILTERS["gaussian"]
@@ -53,7 +54,7 @@ class Rounds:
         `epsilon`, which is rounded down to six decimals. Raises ValueError as `Votes` does for
         noise, and if nothing is left for the second.
         """
-        first = Fraction(math.floor(epsilon * share * _STEP), _STEP)
+        first = _rounded_down(epsilon * share)
         most = largest_rho(_GAUSSIAN.curve, epsilon, delta)
         left = most - _cost(first, delta).rho
         if left <= 0:
@@ -76,6 +77,61 @@ class Rounds:
         """Return the noise multiplier of each release."""
         first, second = (Votes(1, one, self.delta).noise for one in (self.first, self.second))
         return first.noise_multiplier, second.noise_multiplier
+
+
+@dataclass(frozen=True)
+class PureRounds:
+    """The budgets of two releases of votes under geometric noise, fixed before the first.
+
+    Guarantee:
+        Both releases together are epsilon-differentially private at `epsilon`, with a delta of
+        zero, for a document or a user whose votes are in both, whatever the second one's pool is,
+        if it is a function of the first release and of public knowledge.
+        Solved for a budget, they are so at that budget.
+
+    Epsilons of pure differential privacy add up. A document that votes in both can lose all of
+    their sum, so that no smaller epsilon holds at a delta of zero.
+
+    Attributes:
+        first: epsilon of the first release.
+        second: epsilon of the second.
+    """
+
+    first: Fraction
+    second: Fraction
+
+    @classmethod
+    def solved(cls, epsilon: Fraction, share: Fraction) -> PureRounds:
+        """Give the first release its share of `epsilon`, and the second what is left.
+
+        Both are rounded down to six decimals. Raises ValueError for noise that cannot be drawn,
+        where documents vote for one text.
+        """
+        first = _rounded_down(epsilon * share)
+        found = cls(first, _rounded_down(epsilon - first))
+        for one in (found.first, found.second):
+            PureVotes(1, one)
+        return found
+
+    @property
+    def epsilon(self) -> Fraction:
+        """Return the epsilon of both together."""
+        return self.first + self.second
+
+
+def rounds_at(epsilon: Fraction, delta: Fraction | None, share: Fraction) -> Rounds | PureRounds:
+    """Split a budget under Gaussian noise, or under geometric noise for a delta of None.
+
+    Raises ValueError for what either refuses.
+    """
+    if delta is None:
+        return PureRounds.solved(epsilon, share)
+    return Rounds.solved(epsilon, delta, share)
+
+
+def _rounded_down(epsilon: Fraction) -> Fraction:
+    """Round down to six decimals, which a person can give to a release."""
+    return Fraction(math.floor(epsilon * _STEP), _STEP)
 
 
 def _cost(epsilon: Fraction, delta: Fraction) -> Concentrated:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from os import fspath
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from quietcorpus.places import Place, absolute, process_restored
 from quietcorpus.transforms.errors import InputError
 
 if TYPE_CHECKING:
-    from quietcorpus.mechanisms.vote_rounds import Rounds
+    from quietcorpus.mechanisms.vote_rounds import PureRounds, Rounds
     from quietcorpus.pipelines.calibrate.public_texts_report import CalibratedVotes
 
 
@@ -75,19 +76,12 @@ def calibrate_public_texts(
 
     for number in nearest:
         whole(1, MOST_NEAREST, nearest=number)
-    one_of("noise", noise, ("gaussian", "geometric"))
     for own in votes:
         one_of("votes", own, ("equal", "falling"))
     given = {"pools": pools, "epsilons": epsilons, "nearest": nearest, "votes": votes}
     if none := next((name for name, values in given.items() if not values), None):
         raise InputError(f"{none}: none is given; give one or more")
-    if (delta is None) != (noise == "geometric"):
-        raise InputError(
-            "delta: is of Gaussian noise, and needed for it; give either a delta, or geometric "
-            "noise"
-        )
-    if delta is not None:
-        between_0_and_1(delta=float(exact(delta)))
+    exact_delta = _delta_of(noise, delta)
     if rounds is not None:
         between_0_and_1(rounds=float(exact(rounds)))
     require_installed("dp_accounting", "flint", key="pools", extra="public-texts")
@@ -98,7 +92,7 @@ def calibrate_public_texts(
 
     settings = VotesSettings(
         epsilons=exact_numbers(epsilons),
-        delta=None if delta is None else exact(delta),
+        delta=exact_delta,
         nearest=tuple(sorted(set(nearest))),
         falling=tuple(sorted({own == "falling" for own in votes})),
         documents=documents,
@@ -117,25 +111,48 @@ def calibrate_public_texts(
 
 
 @process_restored()
-def calibrate_rounds(*, epsilon: Number, delta: Number, share: Number = "0.2") -> Rounds:
+def calibrate_rounds(
+    *,
+    epsilon: Number,
+    delta: Number | None = None,
+    noise: str = "gaussian",
+    share: Number = "0.2",
+) -> Rounds | PureRounds:
     """Split a budget between two releases of public texts, of which the first narrows the pool.
 
     Args:
         epsilon: of both releases together.
-        delta: of both together, and of each.
+        delta: of both together, and of each; None with geometric noise alone.
+        noise: of both: `gaussian`, or `geometric`, whose delta is zero.
         share: the first release's share of epsilon.
 
     Returns:
-        The epsilons to give the two releases, `first` and `second`, at `delta`; the `epsilon` that
-        both come to, by the exact composition of two Gaussians; and their `noise_multipliers`.
+        The epsilons to give the two releases, `first` and `second`, and the `epsilon` that both
+        come to. Of Gaussian noise it is that of the exact composition, at `delta`, and there are
+        `noise_multipliers`; of geometric noise it is the plain sum.
 
     Raises:
         InputError: anything that a person can mend.
     """
-    between_0_and_1(delta=float(exact(delta)), share=float(exact(share)))
+    exact_delta = _delta_of(noise, delta)
+    between_0_and_1(share=float(exact(share)))
     from quietcorpus.transforms.installed import require_installed
 
     require_installed("dp_accounting", "flint", key="epsilon", extra="public-texts")
     from quietcorpus.pipelines.calibrate import rounds as job
 
-    return job.calibrate(exact(epsilon), exact(delta), exact(share))
+    return job.calibrate(exact(epsilon), exact_delta, exact(share))
+
+
+def _delta_of(noise: str, delta: Number | None) -> Fraction | None:
+    """Return the delta; raise InputError for one that the noise lacks, or does not have."""
+    one_of("noise", noise, ("gaussian", "geometric"))
+    if (delta is None) != (noise == "geometric"):
+        raise InputError(
+            "delta: is of Gaussian noise, and needed for it; give either a delta, or geometric "
+            "noise"
+        )
+    if delta is None:
+        return None
+    between_0_and_1(delta=float(exact(delta)))
+    return exact(delta)

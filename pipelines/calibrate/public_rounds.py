@@ -20,7 +20,7 @@ from quietcorpus.mechanisms.ballots import Sums
 from quietcorpus.mechanisms.deep_candidate import on_grid
 from quietcorpus.mechanisms.vote_estimates import can_smooth
 from quietcorpus.mechanisms.vote_lists import stand_out
-from quietcorpus.mechanisms.vote_rounds import Rounds
+from quietcorpus.mechanisms.vote_rounds import rounds_at
 from quietcorpus.pipelines.calibrate.public_votes import Ballots, VotingDocuments
 from quietcorpus.transforms.artefacts.encoder import Encoder
 from quietcorpus.transforms.errors import InputError
@@ -34,10 +34,8 @@ def budgets(
 
     Raises InputError where that takes too much noise.
     """
-    if delta is None:
-        return epsilon * share, epsilon * (1 - share)
     try:
-        found = Rounds.solved(epsilon, delta, share)
+        found = rounds_at(epsilon, delta, share)
     except ValueError as error:
         raise InputError(f"rounds: {error}") from None
     return found.first, found.second

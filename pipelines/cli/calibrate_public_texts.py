@@ -14,6 +14,7 @@ from quietcorpus.pipelines.cli.options import (
     Number,
     Numbers,
     Wholes,
+    noise_option,
     quiet_option,
     seed_option,
     text_option,
@@ -33,13 +34,7 @@ from quietcorpus.pipelines.cli.options import (
     "--epsilons", required=True, type=Numbers(), help="The epsilons of a document, such as 0.5,1."
 )
 @click.option("--delta", type=DeltaNumber(), help="The release's delta, of Gaussian noise.")
-@click.option(
-    "--noise",
-    default="gaussian",
-    show_default=True,
-    type=click.Choice(["gaussian", "geometric"]),
-    help="The noise; geometric noise has a delta of zero.",
-)
+@noise_option
 @click.option(
     "--nearest",
     default="20,100,500",

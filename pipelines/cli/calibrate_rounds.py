@@ -9,14 +9,15 @@ import click
 
 import quietcorpus as qc
 from quietcorpus.pipelines.cli.command import command
-from quietcorpus.pipelines.cli.options import DeltaNumber, Number
+from quietcorpus.pipelines.cli.options import DeltaNumber, Number, noise_option
 
 
 @command("rounds", short_help="Split a budget between two releases of public texts.")
 @click.option(
     "--epsilon", required=True, type=Number(), help="The epsilon of both releases together."
 )
-@click.option("--delta", required=True, type=DeltaNumber(), help="Their delta.")
+@click.option("--delta", type=DeltaNumber(), help="Their delta, of Gaussian noise.")
+@noise_option
 @click.option(
     "--share",
     default="0.2",

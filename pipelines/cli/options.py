@@ -52,6 +52,15 @@ quiet_option = click.option(
 )
 """The option of commands that show progress; `command` makes an argument `progress` of it."""
 
+noise_option = click.option(
+    "--noise",
+    default="gaussian",
+    show_default=True,
+    type=click.Choice(["gaussian", "geometric"]),
+    help="The noise; geometric noise has a delta of zero.",
+)
+"""The option of calibrations of public texts."""
+
 text_option = click.option(
     "--text", default="text", show_default=True, help="The column of the text."
 )

@@ -181,6 +181,29 @@ def test_the_command_splits_a_budget(workspace: Workspace) -> None:
         qc.calibrate_rounds(epsilon=1, delta=2)
 
 
+@pytest.mark.slow
+def test_the_command_splits_a_budget_of_geometric_noise(workspace: Workspace) -> None:
+    # Kills: numbers of a person that are rounded up past the budget, a delta that is asked for or
+    # made up, a refusal of more than one line.
+    given = ("calibrate", "rounds", "--epsilon", "12.345678", "--noise", "geometric")
+    done = workspace.run(*given, "--share", "0.1")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "first     epsilon 1.234567; geometric noise",
+        "second    epsilon 11.111111; geometric noise",
+        "together  epsilon 12.345678, without a delta, by the plain sum, which is exact",
+        "ledger    a basic account of that epsilon has room for both, and no more",
+    ]
+    refused = workspace.run(*given, "--share", "0.0001")
+    assert workspace.error_of(refused) == "--share: a noise rate of 1.92813e-05 is below 0.0002"
+    refused = workspace.run(*given, "--delta", "1e-6")
+    assert workspace.error_of(refused).startswith("--delta: is of Gaussian noise")
+    with pytest.raises(qc.InputError, match=r"^delta: is of Gaussian noise, and needed for it"):
+        qc.calibrate_rounds(epsilon=1)
+    with pytest.raises(qc.InputError, match=r"^noise: 'laplace' is not known"):
+        qc.calibrate_rounds(epsilon=1, noise="laplace")
+
+
 GAUSSIAN = {"composition": "gaussian", "approximate_delta": 0}
 
 

@@ -9,9 +9,11 @@ import mpmath
 import pytest
 from dp_accounting.pld import PLDAccountant
 
+from quietcorpus.evaluation.audits.exact import noise_masses
 from quietcorpus.mechanisms.accounting import noise_multiplier_for
 from quietcorpus.mechanisms.concentrated import rho_of
-from quietcorpus.mechanisms.vote_rounds import Rounds
+from quietcorpus.mechanisms.pure_votes import PureVotes
+from quietcorpus.mechanisms.vote_rounds import PureRounds, Rounds, rounds_at
 from quietcorpus.mechanisms.votes import Votes
 
 DELTA = Fraction(1, 10**6)
@@ -85,3 +87,42 @@ def test_a_release_that_gets_next_to_nothing_is_refused(share: Fraction) -> None
     # Kills: noise that cannot be drawn, found out by the second release alone.
     with pytest.raises(ValueError, match=r"no noise multiplier|leaves nothing"):
         Rounds.solved(Fraction(1, 2), DELTA, share)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "share"),
+    [
+        (Fraction(1, 2), Fraction(1, 5)),
+        (Fraction(1, 3), Fraction(2, 7)),
+        (Fraction(12), Fraction("0.123456789")),
+    ],
+)
+def test_geometric_rounds_add_up(epsilon: Fraction, share: Fraction) -> None:
+    # Kills: a second release that gets more than what is left, as of Gaussian noise, or a share of
+    # what is left; numbers of more digits than a spec is given, whose decimals pass the budget.
+    found = rounds_at(epsilon, None, share)
+    assert isinstance(found, PureRounds)
+    assert epsilon - Fraction(2, 10**6) < found.epsilon <= epsilon
+    assert found.epsilon == found.first + found.second
+    assert found.first <= epsilon * share < found.first + Fraction(1, 10**6)
+    assert all((10**6 * one).denominator == 1 for one in (found.first, found.second))
+
+
+def test_geometric_rounds_are_exactly_their_sum() -> None:
+    # The largest loss of a document that votes in both, by the masses of either sampler. Kills: a
+    # sum that some other composition could undercut.
+    found = PureRounds.solved(Fraction(2), Fraction(1, 4))
+    loss = 0.0
+    for epsilon in (found.first, found.second):
+        votes = PureVotes(1, epsilon)
+        masses = noise_masses(votes.noise(1), 2 * votes.norm)
+        without, with_it = masses[2 * votes.norm], masses[votes.norm]
+        loss += sum(with_it) / 2 - sum(without) / 2
+    assert loss == pytest.approx(float(found.epsilon), abs=1e-9)
+
+
+@pytest.mark.parametrize("share", [Fraction(1, 100), Fraction(99, 100), Fraction(1)])
+def test_geometric_rounds_of_next_to_nothing_are_refused(share: Fraction) -> None:
+    # Kills: noise that cannot be drawn, in either release, found out by that release alone.
+    with pytest.raises(ValueError, match=r"noise rate of .* is below"):
+        PureRounds.solved(Fraction(1, 2), share)
