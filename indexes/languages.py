@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 LANGUAGES: Mapping[str, str] = {
     **{"af": "Afrikaans", "am": "Amharic", "ar": "Arabic", "az": "Azerbaijani", "be": "Belarusian"},
@@ -28,6 +28,9 @@ LANGUAGES: Mapping[str, str] = {
     **{"ur": "Urdu", "uz": "Uzbek", "vi": "Vietnamese", "zh": "Chinese", "zu": "Zulu"},
 }
 """By their primary subtags in BCP 47."""
+
+_STANDARDS = frozenset({"hr", "sr"}), frozenset({"nb", "no"}), frozenset({"nn", "no"})
+"""Codes of one language: two of its standards, or a standard and the whole."""
 
 DOTLESS = frozenset({"az", "tr"})
 """The languages whose capital I is that of the dotless letter."""
@@ -72,6 +75,11 @@ _PARTED = re.compile("\u0e4d\u0e32|\u0ecd\u0eb2")
 _AM = {"\u0e4d\u0e32": "\u0e33", "\u0ecd\u0eb2": "\u0eb3"}
 _GERESH = str.maketrans({"\u05f3": "'"})
 _GERSHAYIM = re.compile('(?<=[\u05d0-\u05ea])["\u05f4](?=[\u05d0-\u05ea])')
+
+
+def is_one_of(language: str, others: Set[str]) -> bool:
+    """Return whether a language is one of these, or is written to a standard of one."""
+    return language in others or any(language in one and one & others for one in _STANDARDS)
 
 
 def dotless(text: str) -> str:

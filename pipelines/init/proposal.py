@@ -74,8 +74,13 @@ def _head(answers: Answers) -> list[str]:
 def _of_language(language: str | None) -> list[str]:
     if language is None:
         return note("The texts' language was not recognised: `--language` gives it to `init`.")
-    return [f"# The texts are taken for {LANGUAGES[language]}."]
+    return note(
+        f"The texts are taken for {LANGUAGES[language]}{_NOT_TOLD_APART.get(language, '')}."
+    )
 
+
+_NOT_TOLD_APART = {"hr": ", or Bosnian, Montenegrin or Serbian in Latin letters"}
+"""What is taken for a language and has no other code, or the code of other letters."""
 
 _OF_ROWS = (Wanted.COUNTS, Wanted.TEXT, Wanted.DOCUMENT_VECTORS)
 _BY_ROW = (Protected.WORDS, Protected.SENTENCES)

@@ -29,8 +29,8 @@ def noticed(
         return ()
     of = f"{LANGUAGES.get(language, language)}, the language of {uri}" if language else uri
     return [
-        f"{key}: the corpus has few of the most frequent words of {of}: is it in another language? "
-        "Keep this line where the corpus is kept"
+        f"{key}: the corpus has few of the most frequent words of {of}: is it in another language, "
+        "or in other letters? Keep this line where the corpus is kept"
     ]
 
 

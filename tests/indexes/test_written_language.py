@@ -29,6 +29,11 @@ def test_a_language_is_told_by_its_function_words(language: str) -> None:
     assert of_words(frequencies(language, 1_000)) == language
 
 
+def test_serbo_croatian_in_latin_letters_is_croatian() -> None:
+    # wordfreq has all standards as one. Kills: Bosnian, Montenegrin or Serbian that is not told.
+    assert of_words(frequencies("sh", 1_000)) == "hr"
+
+
 def test_what_cannot_be_told() -> None:
     # Kills: a guess from a few words; one between two languages; one at names and numbers alone.
     english, german = frequencies("en", 99), frequencies("de", 99)

@@ -328,6 +328,16 @@ def test_a_given_language_is_taken() -> None:
     assert "# Make a list of words of Afrikaans from public texts, one a line." in proposed.content
 
 
+def test_standards_of_one_language_are_named_together() -> None:
+    # Kills: Serbian that is called Croatian; a neighbour that is named as well.
+    serbian = "pas je u kući i ne zna da se mačka krije iza stola, a to je ono što će biti"
+    given = dict.fromkeys(("text", "id", "user", "label"))
+    found = described(words=[f"{serbian} {number}" for number in range(40)])
+    chosen = answers("corpus.parquet", Wanted.TERMS, Protected.WORDS, found, given, None)
+    said = propose(chosen).content.replace("\n# ", " ")
+    assert "for Croatian, or Bosnian, Montenegrin or Serbian in Latin letters.\n" in said
+
+
 def test_a_label_of_public_texts_is_offered_as_strata() -> None:
     # Kills: a label that is asked for and of which nothing is said.
     found = described(label=["a", "b"] * 20, words=LONG)

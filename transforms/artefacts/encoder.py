@@ -28,6 +28,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from quietcorpus.indexes.languages import is_one_of
 from quietcorpus.transforms.artefacts import bert_graph, onnx_model, torch_model
 from quietcorpus.transforms.artefacts.encoder_model import TOKENS, EncoderModel, Row
 from quietcorpus.transforms.artefacts.model_card import in_words, languages_of
@@ -110,7 +111,7 @@ class EncoderSource:
     def doubts_of(self, language: str | None) -> list[str]:
         """Return a doubt if the model's own card names languages, and this is none of them."""
         known = self.languages
-        if language is None or not known or language in known:
+        if language is None or not known or is_one_of(language, known):
             return []
         return [
             f"{self.key}: {self.name} is an encoder of {in_words(known)}, and the texts are "

@@ -40,12 +40,17 @@ def test_no_card(tmp_path: Path) -> None:
 
 
 def test_an_encoder_doubts_other_languages(small_folder: Path, tmp_path: Path) -> None:
-    # Kills: a doubt of a language that the card names, or where nobody says which it is.
+    # Kills: a doubt of a language that the card names, or where nobody says which it is; of another
+    # standard of a language; none of a neighbour's.
     folder = shutil.copytree(small_folder, tmp_path / "model")
     (folder / "README.md").write_text("---\nlanguage: multilingual\n---\n")
     assert EncoderSource.resolve("encoder", str(folder)).doubts_of("de") == []
     (folder / "README.md").write_text("---\nlanguage: [fr, en]\n---\n")
     source = EncoderSource.resolve("encoder", str(folder))
     assert source.doubts_of("fr") == source.doubts_of(None) == []
+    (folder / "README.md").write_text("---\nlanguage: [sr, no]\n---\n")
+    of_standards = EncoderSource.resolve("encoder", str(folder))
+    assert of_standards.doubts_of("hr") == of_standards.doubts_of("nb") == []
+    assert len(of_standards.doubts_of("sl")) == len(of_standards.doubts_of("da")) == 1
     (said,) = source.doubts_of("de")
     assert said.startswith(f"encoder: {folder} is an encoder of English, French, and the texts ")
