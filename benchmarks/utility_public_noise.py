@@ -30,7 +30,7 @@ from quietcorpus.mechanisms.vote_estimates import estimates
 from quietcorpus.mechanisms.votes import Votes
 
 EPSILONS = "1", "1/2"
-NUMBERS = 1, 20, 100, NEAREST
+NUMBERS = 1, 2, 3, 5, 10, 20, 100, NEAREST
 RULES = "as released", "smoothed", "by lead"
 
 
