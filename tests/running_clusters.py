@@ -58,6 +58,21 @@ def below(pid: int, argument: str) -> list[psutil.Process]:
     return chosen
 
 
+def beyond_loopback(pids: list[int]) -> list[str]:
+    """The addresses on which processes, and those below them, listen to other machines."""
+    found = []
+    for pid in pids:
+        for process in (psutil.Process(pid), *psutil.Process(pid).children(recursive=True)):
+            with suppress(psutil.NoSuchProcess):  # it has ended meanwhile
+                found += [
+                    f"{process.name()}: {one.laddr.ip}:{one.laddr.port}"
+                    for one in process.net_connections("tcp")
+                    if one.status == psutil.CONN_LISTEN
+                    and one.laddr.ip.removeprefix("::ffff:") not in ("127.0.0.1", "::1")
+                ]
+    return found
+
+
 @dataclass(frozen=True)
 class Launcher:
     """A command that runs a job on a cluster, and what it has said so far."""

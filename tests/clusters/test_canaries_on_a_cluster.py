@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tests.conftest import Workspace
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly  # the copy is released as any corpus, by the command's options
 
 
 @pytest.mark.parametrize("cluster", ["spark"], indirect=True)

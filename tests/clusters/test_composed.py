@@ -206,11 +206,8 @@ def on(cluster: Cluster) -> list[str]:
     return [*options, f"--environment_config={json.dumps(worker)}"]
 
 
-@pytest.mark.parametrize(
-    "cluster",
-    ["spark", pytest.param("flink", marks=pytest.mark.nightly)],  # which runs bags below
-    indirect=True,
-)
+@pytest.mark.nightly  # Flink runs bags below, and `test_conformance.py` has releases on both
+@pytest.mark.parametrize("cluster", ["spark", "flink"], indirect=True)
 def test_a_cluster_conforms(
     cluster: Cluster, pipelines: Pipelines, corpus: Path, word_index: Path, reference: Rows
 ) -> None:

@@ -24,7 +24,7 @@ import pytest
 from machine import MASTER_KEY, OTHER_KEY, free_ports, namesakes
 from narrowed_pools import first_round
 from public_pools import Texts
-from running_clusters import KEPT, LAUNCHER
+from running_clusters import KEPT, LAUNCHER, beyond_loopback
 from s3_server import BUCKET, S3Server
 
 if TYPE_CHECKING:
@@ -334,6 +334,7 @@ def test_a_cluster_conforms_and_keeps_secrets(
         for kind in kinds:
             made = released(remote, s3, kind, cluster.name, *options)
             assert_conforms(made, reference(kind))
+        assert beyond_loopback(cluster.pids()) == []
     finally:
         driver.done = True
         driver.join()

@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import re
 import signal
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
-import psutil
 import pytest
 from machine import wait_until
-from running_clusters import PATIENCE_SECONDS, Cluster, launched
+from running_clusters import PATIENCE_SECONDS, Cluster, beyond_loopback, launched
 
 from quietcorpus.pipelines.engine.flink import TaskManagers
 
@@ -26,22 +24,9 @@ def kill_workers(cluster: Cluster) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def beyond_loopback(pids: list[int]) -> list[str]:
-    """The addresses on which processes, and those below them, listen to other machines."""
-    found = []
-    for pid in pids:
-        for process in (psutil.Process(pid), *psutil.Process(pid).children(recursive=True)):
-            with suppress(psutil.NoSuchProcess):  # it has ended meanwhile
-                found += [
-                    f"{process.name()}: {one.laddr.ip}:{one.laddr.port}"
-                    for one in process.net_connections("tcp")
-                    if one.status == psutil.CONN_LISTEN
-                    and one.laddr.ip.removeprefix("::ffff:") not in ("127.0.0.1", "::1")
-                ]
-    return found
-
-
-@pytest.mark.parametrize("mortal", ["spark", "flink"], indirect=True)
+@pytest.mark.parametrize(
+    "mortal", ["spark", pytest.param("flink", marks=pytest.mark.nightly)], indirect=True
+)
 def test_a_job_whose_workers_are_killed(loopback: Workspace, mortal: Cluster) -> None:
     """Kills: a launcher that says nothing of tasks, workers and losses, or waits for ever; servers
     of Beam's, Spark's or Flink's that other machines reach, and can run code on; a job of which the

@@ -258,7 +258,7 @@ def test_disturbed_tries_are_repeated(airflow: Airflow) -> None:
     ("day", "release", "variables", "message"),
     [
         # Right for this day, and for no other; others are in the test of ids and outputs.
-        (DAYS[2], f"complaints-{DAYS[2]}", {}, REMEDY),
+        pytest.param(DAYS[2], f"complaints-{DAYS[2]}", {}, REMEDY, marks=pytest.mark.nightly),
         (DAYS[2], TEMPLATE["release"], {"QUIETCORPUS_MASTER_KEY": None}, "no master key"),
         ("2999-01-01", TEMPLATE["release"], {}, "one that has not ended"),
     ],

@@ -159,7 +159,9 @@ def test_sentences(workspace: Workspace, sentences: Any, block: Changes) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("runs", "faulty"), [(1, False), (3, True)])
+@pytest.mark.parametrize(
+    ("runs", "faulty"), [pytest.param(1, False, marks=pytest.mark.nightly), (3, True)]
+)
 def test_candidates_near_the_corpus(
     workspace: Workspace,
     sentences: Any,

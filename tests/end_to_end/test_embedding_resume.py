@@ -93,9 +93,9 @@ def cost(card: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize(
-    # What one process does wrong, two do as well.
+    # Workers of Ray's go on in `test_an_interrupt_in_the_middle_of_training`.
     "workers",
-    [pytest.param("1", marks=pytest.mark.nightly), "2"],
+    ["1", pytest.param("2", marks=pytest.mark.nightly)],
 )
 def test_a_killed_training_goes_on(undisturbed: Workspace, workers: str) -> None:
     # Kills: a step that is taken twice or left out, moments that are forgotten, noise that is drawn

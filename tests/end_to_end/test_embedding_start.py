@@ -85,7 +85,7 @@ def test_the_released_vectors_started_there(prepared: Workspace) -> None:
         assert prepared.run("verify", f"released/{name}").returncode == 0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # workers are given the start that the launcher has, as in every training
 def test_workers_and_checkpoints_do_not_matter(prepared: Workspace) -> None:
     # Kills: a worker that starts elsewhere, a resumed training that starts anew.
     prepared.release_here(changes_of(prepared))

@@ -184,6 +184,7 @@ def test_the_guides_to_word_embeddings(desk: Desk) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_the_guide_to_ledgers(desk: Desk, s3: S3Server) -> None:
     # Kills: a command of the ledger that was renamed.
     page = f"{GUIDES}/ledger.md"

@@ -157,30 +157,39 @@ def test_a_cluster_reconstructs_what_threads_do(workspace: Workspace, head: str)
     assert not list(workspace.temporary.glob("quietcorpus-*reconstruct-*"))
 
 
-def test_a_cluster_encodes_what_a_process_does(workspace: Workspace, head: str) -> None:
-    # Texts of two chunks, whose rows come back in any order. Kills: rows of other texts, or of
-    # other digits; a pool that asks no cluster.
+def build_pool(
+    workspace: Workspace, output: str, address: str | None
+) -> subprocess.CompletedProcess[str]:
+    """Build a pool of 700 texts, of which two chunks are encoded."""
     model = str(make_small(workspace.folder / "model"))
     lines = [f"{number} birds of {number % 7} feathers sing" for number in range(700)]
     (workspace.folder / "public.jsonl").write_text(
         "".join(json.dumps({"text": line}) + "\n" for line in lines)
     )
+    command = ("index", "build-pool", "public.jsonl", "--provenance", "public")
+    arguments = (*command, "--encoder", model, "--output", output)
+    return workspace.run(*arguments, environment={"RAY_ADDRESS": address})
 
-    def build(output: str, address: str | None) -> subprocess.CompletedProcess[str]:
-        command = ("index", "build-pool", "public.jsonl", "--provenance", "public")
-        arguments = (*command, "--encoder", model, "--output", output)
-        return workspace.run(*arguments, environment={"RAY_ADDRESS": address})
 
+@pytest.mark.nightly  # candidates are encoded by Ray's workers, too
+def test_a_cluster_encodes_what_a_process_does(workspace: Workspace, head: str) -> None:
+    # The chunks' rows come back in any order. Kills: rows of other texts, or of other digits.
     for output, address in (("here", None), ("there", head)):
-        done = build(output, address)
+        done = build_pool(workspace, output, address)
         assert done.returncode == 0, done.stderr
     here, there = (
         {path.name: path.read_bytes() for path in (workspace.folder / name).iterdir()}
         for name in ("here", "there")
     )
     assert here == there
+
+
+def test_a_pool_asks_the_cluster(workspace: Workspace) -> None:
+    # Kills: a pool that asks no cluster.
+    if not RAY.exists():
+        required("ray is not installed")
     (port,) = free_ports(1)
-    done = build("never", f"127.0.0.1:{port}")
+    done = build_pool(workspace, "never", f"127.0.0.1:{port}")
     assert f"RAY_ADDRESS: no Ray cluster answers at 127.0.0.1:{port}" in workspace.error_of(done)
 
 

@@ -111,7 +111,7 @@ def test_the_number_of_threads_does_not_show(index: WordIndex, tmp_path: Path) -
     assert contents(tmp_path / "one")[FILES[1]] != contents(tmp_path / "other")[FILES[1]]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # `test_ray_cluster.py` has the first mechanism
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 def test_ray_gives_the_same_numbers(
     index: WordIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
