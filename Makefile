@@ -309,10 +309,10 @@ utility-public: $(VENV)/.bench $(VECTORS)
 		--glove $(VECTORS) --folder build/utility-public-kinds
 
 # One round and two from a pool of half a million texts, of which one in fifty is on the subject.
-# PART=10 takes one document in ten, to see that all of it runs.
+# PART=10 takes one document in ten, to see that all of it runs; NOISE=geometric has no delta.
 utility-public-large: $(VENV)/.bench
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/utility_public_large.py \
-		--data $(BENCH_DATA) --folder build/utility-public --part $(or $(PART),1)
+		--data $(BENCH_DATA) --folder build/utility-public --part $(or $(PART),1) --noise $(or $(NOISE),gaussian)
 
 # A recogniser of names with rules of its own, for the row of texts without names.
 build/redactor/node_modules:

@@ -18,6 +18,9 @@ One round of votes is compared with
 
     python benchmarks/utility_public_large.py --data ../shared/data --folder build/utility-public
 
+With --noise geometric, one release is compared with two alone, by geometric noise, which has no
+delta: a fifth of epsilon is then the first release's, and four fifths the second's.
+
 Pool, nearest texts and scores stay in the folder, so that a stopped run can go on. With --part 10,
 a tenth of everything shows in minutes that all of it runs; its figures mean nothing.
 """
@@ -26,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -50,8 +54,9 @@ from quietcorpus.indexes import lsa
 from quietcorpus.indexes.largest_products import largest
 from quietcorpus.indexes.lsa import Lsa
 from quietcorpus.indexes.pool import Pool
-from quietcorpus.mechanisms.ballots import Sums
+from quietcorpus.mechanisms.ballots import Ballots, Sums
 from quietcorpus.mechanisms.deep_candidate import on_grid
+from quietcorpus.mechanisms.pure_votes import votes_at
 from quietcorpus.mechanisms.vote_estimates import smoothed
 from quietcorpus.mechanisms.vote_lists import stand_out
 from quietcorpus.mechanisms.vote_weights import weights
@@ -59,11 +64,12 @@ from quietcorpus.mechanisms.votes import STANDS_OUT, Votes
 
 WORDS, STEP = 30, 11
 NUMBERS = 20, NEAREST
+PURE_NUMBERS = 1, 5, 20
 EPSILONS = "1", "1/2"
 SHARES = 0.1, 0.3
 HIGHER = 4
 """Deviations of a threshold that fewer texts pass by chance: one in 31,574."""
-DRAWS = 2
+DRAWS, PURE_DRAWS = 2, 3
 NAME = "whole"
 LISTS = 2_808
 """The lists that a pool of the whole size gets."""
@@ -102,16 +108,20 @@ class Rows(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """Noisy sums of some texts of the pool, the deviation of their noise, and embeddings."""
+    """Noisy sums of some texts of the pool, the deviation of their noise, and embeddings.
+
+    `least` is the sum from which on a text stands out.
+    """
 
     texts: np.ndarray
     noisy: Sums
     deviation: Fraction
     vectors: np.ndarray
+    least: float
 
-    def released(self, least: float = STANDS_OUT) -> Rows:
-        """Take the texts that reach so many deviations."""
-        return self._of(np.where(self.noisy >= least * float(self.deviation), self.noisy, 0))
+    def released(self) -> Rows:
+        """Take the texts that stand out."""
+        return self._of(np.where(self.noisy >= self.least, self.noisy, 0))
 
     def any(self) -> Rows:
         """Take the texts that have a vote."""
@@ -119,7 +129,7 @@ class Outcome(NamedTuple):
 
     def higher(self) -> Rows:
         """Take the texts that pass the higher threshold."""
-        return self.released(HIGHER)
+        return self._replace(least=HIGHER * float(self.deviation)).released()
 
     def smoothed(self) -> Rows:
         """Take those whose smoothed votes stand out."""
@@ -159,20 +169,26 @@ class Large:
         self.texts = self.pool.texts.to_pylist()
         self.reviews = np.array([text in known for text in self.texts])
         self.queries = encoded(self.pool.encoder, private.texts)
-        kept = folder / f"exact-{NAME}.npy"
+        self.folder = folder
+
+    @cached_property
+    def exact(self) -> np.ndarray:
+        """Return the texts nearest to each review among all of the pool."""
+        kept = self.folder / f"exact-{NAME}.npy"
         if not kept.exists():
             np.save(kept, largest(self.queries, self.vectors, NEAREST).astype(np.int32))
-        self.exact = np.load(kept, mmap_mode="r")
+        found: np.ndarray = np.load(kept, mmap_mode="r")
+        return found
 
-    def sums(self, votes: Votes, near: np.ndarray) -> Sums:
+    def sums(self, votes: Ballots, near: np.ndarray) -> Sums:
         """Count the votes for the first of these texts exactly."""
         items = near[:, : votes.nearest].astype(np.int64)
         return votes.sums(items, self.private.labels, (2, len(self.vectors)))
 
-    def one_round(self, votes: Votes, exact: Sums) -> Outcome:
+    def one_round(self, votes: Ballots, exact: Sums) -> Outcome:
         """Release sums as the product does."""
         every = np.arange(len(self.vectors))
-        return Outcome(every, released(votes, exact), votes.noise.deviation, self.vectors)
+        return Outcome(every, released(votes, exact), votes.deviation, self.vectors, votes.least)
 
     def chosen(self, outcome: Outcome) -> np.ndarray:
         """Return the numbers of the texts whose lists stand out by noisy sums of all."""
@@ -185,7 +201,9 @@ class Large:
     def for_nothing(self, outcome: Outcome) -> Outcome:
         """Keep the lists that stand out."""
         kept = self.chosen(outcome)
-        return Outcome(kept, outcome.noisy[:, kept], outcome.deviation, self.vectors[kept])
+        return outcome._replace(
+            texts=kept, noisy=outcome.noisy[:, kept], vectors=self.vectors[kept]
+        )
 
     def two_rounds(self, votes: Votes, share: float, seed: int) -> Outcome:
         """Simulate a round of lists, and one of their texts."""
@@ -202,22 +220,28 @@ class Large:
         items = largest(self.queries, vectors, votes.nearest)
         sums = votes.sums(items, self.private.labels, (2, len(kept)))
         noise = np.random.default_rng((1, seed)).normal(0, float(deviation), sums.shape)
-        return Outcome(kept, sums + np.rint(noise).astype(np.int64), deviation, vectors)
+        least = STANDS_OUT * float(deviation)
+        return Outcome(kept, sums + np.rint(noise).astype(np.int64), deviation, vectors, least)
 
-    def two_releases(self, epsilon: Fraction) -> dict[int, Outcome]:
-        """Narrow the pool by a first release; return what a second one has, by votes."""
-        votes = Votes(NEAREST, epsilon * FIRST, DELTA / 2)
+    def two_releases(
+        self, epsilon: Fraction, delta: Fraction | None, numbers: tuple[int, ...]
+    ) -> dict[int, Outcome]:
+        """Narrow the pool by a first release; return what a second one has, by votes.
+
+        `delta` is of either release; None for geometric noise.
+        """
+        votes = votes_at(NEAREST, epsilon * FIRST, delta, False)
         kept = self.chosen(self.one_round(votes, self.sums(votes, self.election.nearest)))
         texts = [self.texts[number] for number in kept]
         encoder = lsa.fit(pa.array(texts, pa.large_string()))
         vectors = encoded(encoder, texts)
         near = largest(encoded(encoder, self.private.texts), vectors, NEAREST)
         found = {}
-        for nearest in NUMBERS:
-            votes = Votes(nearest, epsilon * (1 - FIRST), DELTA / 2)
+        for nearest in numbers:
+            votes = votes_at(nearest, epsilon * (1 - FIRST), delta, False)
             sums = votes.sums(near[:, :nearest], self.private.labels, (2, len(kept)))
             noisy = released(votes, sums)
-            found[nearest] = Outcome(kept, noisy, votes.noise.deviation, vectors)
+            found[nearest] = Outcome(kept, noisy, votes.deviation, vectors, votes.least)
         return found
 
 
@@ -251,16 +275,33 @@ class Measures:
             ):
                 self.votes_for(nearest, said, near)
         for epsilon in EPSILONS:
-            drawn = [self.large.two_releases(Fraction(epsilon)) for _ in range(DRAWS)]
+            drawn = [
+                self.large.two_releases(Fraction(epsilon), DELTA / 2, NUMBERS) for _ in range(DRAWS)
+            ]
             for nearest in NUMBERS:
                 outcomes = [one[nearest] for one in drawn]
                 self.by_rules(f"{NAME}, {nearest}, {epsilon}, two releases", outcomes)
+
+    def geometric(self) -> None:
+        """Measure one release and two under geometric noise."""
+        large = self.large
+        for epsilon in EPSILONS:
+            two = [
+                large.two_releases(Fraction(epsilon), None, PURE_NUMBERS) for _ in range(PURE_DRAWS)
+            ]
+            for nearest in PURE_NUMBERS:
+                votes = votes_at(nearest, Fraction(epsilon), None, False)
+                exact = large.sums(votes, large.election.nearest)
+                one = [large.one_round(votes, exact) for _ in range(PURE_DRAWS)]
+                key = f"{NAME}, {nearest}, {epsilon}"
+                self.by_rules(f"{key}, lists", one)
+                self.by_rules(f"{key}, two releases", [own[nearest] for own in two])
 
     def votes_for(self, nearest: int, said: str, near: np.ndarray) -> None:
         """Measure votes for so many of the texts that a search found."""
         large, name = self.large, f"{NAME}, {nearest}"
         exact = large.sums(Votes(nearest, Fraction(1), DELTA), near)
-        known = Outcome(np.arange(exact.shape[1]), exact, Fraction(0), large.vectors)
+        known = Outcome(np.arange(exact.shape[1]), exact, Fraction(0), large.vectors, 0)
         self.once(f"{name}, no noise, {said}, released", Outcome.any, [known])
         on_reviews = large.reviews[near[:, :nearest]].mean
         self.scores.once(f"{name}, votes for reviews, {said}", on_reviews, ())
@@ -316,8 +357,7 @@ def report(found: dict[str, list[float]]) -> None:
             names = f"no noise, {search}, released", f"votes for reviews, {search}"
             exact, share = (found[f"{NAME}, {nearest}, {one}"][0] for one in names)
             print(f"{nearest}, {search}: no noise {exact:.3f}, votes for reviews {share:.3f}")
-    print("\n| `nearest` | epsilon | | texts | as released | rows | on reviews ", end="")
-    print(f"| smoothed | by lead |\n|{'---|' * 9}")
+    heading()
     for nearest in NUMBERS:
         for epsilon in EPSILONS:
             for choice, words in CHOICES.items():
@@ -326,6 +366,21 @@ def report(found: dict[str, list[float]]) -> None:
                 own = f"{NAME}, {nearest}, {epsilon}, {said}"
                 score, rows, share = (np.mean(found[f"{own}{one}"]) for one in MEASURED)
                 print(f"{own}: {score:.3f}, {rows:,.0f} rows, {share:.3f} on reviews")
+
+
+def report_geometric(found: dict[str, list[float]]) -> None:
+    """Print the table of geometric noise in Markdown: means over draws."""
+    heading()
+    for nearest in PURE_NUMBERS:
+        for epsilon in EPSILONS:
+            for choice in "lists", "two releases":
+                key = f"{NAME}, {nearest}, {epsilon}, {choice}"
+                print(row(found, key, nearest, CHOICES[choice]))
+
+
+def heading() -> None:
+    print("\n| `nearest` | epsilon | | texts | as released | rows | on reviews ", end="")
+    print(f"| smoothed | by lead |\n|{'---|' * 9}")
 
 
 MEASURED = "", ", rows", ", on reviews"
@@ -347,6 +402,7 @@ def main() -> None:
     """Measure what is not measured yet, and print the tables."""
     parser = parser_of_places(__doc__)
     parser.add_argument("--part", type=int, default=1, help="one document in so many")
+    parser.add_argument("--noise", choices=["gaussian", "geometric"], default="gaussian")
     given = parser.parse_args()
     part = given.part
     folder: Path = given.folder if part == 1 else given.folder / f"part-{part}"
@@ -355,11 +411,17 @@ def main() -> None:
         one.of(np.arange(0, len(one.texts), part)) for one in prepare(given.data, folder)
     )
     write_pool(given.data, folder, pooled, part)
-    scores = Scores(folder / "large.json")
+    pure = given.noise == "geometric"
+    scores = Scores(folder / ("large-geometric.json" if pure else "large.json"))
     # The whole has lists by its size.
     search = None if part == 1 else f"ivf:lists={LISTS // part}"
-    Measures(Large(folder, private, pooled, tested, search), scores).all()
-    report(scores.found)
+    measures = Measures(Large(folder, private, pooled, tested, search), scores)
+    if pure:
+        measures.geometric()
+        report_geometric(scores.found)
+    else:
+        measures.all()
+        report(scores.found)
 
 
 if __name__ == "__main__":
