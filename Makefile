@@ -304,7 +304,14 @@ utility-public: $(VENV)/.bench $(VECTORS)
 	$(BIN)/python benchmarks/utility_public.py --data $(BENCH_DATA) --folder build/utility-public
 	$(BIN)/python benchmarks/utility_public_users.py --data $(BENCH_DATA) --folder build/utility-public
 	$(BIN)/python benchmarks/utility_public_smooth.py --data $(BENCH_DATA) --folder build/utility-public
+	$(BIN)/python benchmarks/utility_public_noise.py --data $(BENCH_DATA) --folder build/utility-public
 	$(BIN)/python benchmarks/utility_public_rounds.py --data $(BENCH_DATA) --folder build/utility-public
+	$(BIN)/quietcorpus evaluate build/utility-public/release-reviews \
+		--against build/utility-public/private.parquet --spec build/utility-public/reviews.json \
+		--label label --sweep epsilon=0.5,4 --output build/utility-public/evaluation
+	$(BIN)/quietcorpus calibrate public-texts build/utility-public/public.parquet \
+		--pool build/utility-public/pool-reviews --pool build/utility-public/pool-mixed --label label \
+		--epsilons 0.5 --delta 1e-6 --nearest 20,500 --documents 25000 --runs 3
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/utility_public_kinds.py --data $(BENCH_DATA) \
 		--glove $(VECTORS) --folder build/utility-public-kinds
 

@@ -45,6 +45,8 @@ EPSILONS = ("4", "2", "1", "1/2")
 DELTA = Fraction(1, 10**6)
 NEAREST = 500
 OTHER_NEAREST = (20, 100, 1000)
+CALIBRATED = 6_000
+"""Of the tested reviews, those that a calibration on public text gets."""
 DRAWS = 5
 DRAWN = 10_000
 """Texts of each label that Private Evolution draws by its histogram."""
@@ -73,7 +75,10 @@ def column(path: Path, name: str) -> list[str]:
 
 
 def prepare(data: Path, folder: Path) -> tuple[Reviews, Reviews, Reviews]:
-    """Write the corpus and the pools' texts; return private, pooled and tested reviews."""
+    """Write the corpus, the pools' texts and those of a calibration.
+
+    Returns private, pooled and tested reviews.
+    """
     path = data / "imdb_reviews.parquet"
     every = Reviews(
         column(path, "text"), np.array([LABELS.index(one) for one in column(path, "label")])
@@ -93,12 +98,13 @@ def prepare(data: Path, folder: Path) -> tuple[Reviews, Reviews, Reviews]:
         "without": mixed_in,
     }.items():
         pq.write_table(pa.table({"text": texts}), folder / f"{name}.parquet")
-    labels = [LABELS[one] for one in private.labels]
-    pq.write_table(
-        pa.table({"text": private.texts, "label": labels}),
-        folder / "private.parquet",
-        row_group_size=2_500,
-    )
+    for name, own in {"private": private, "public": tested.of(np.arange(CALIBRATED))}.items():
+        labels = [LABELS[one] for one in own.labels]
+        pq.write_table(
+            pa.table({"text": own.texts, "label": labels}),
+            folder / f"{name}.parquet",
+            row_group_size=2_500,
+        )
     return private, pooled, tested
 
 
