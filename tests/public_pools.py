@@ -153,6 +153,15 @@ def carrying_pool(folder: Path, each: int, **options: str) -> Path:
     return folder / "pool"
 
 
+def estimates_of_exact_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plant a fault: texts are weighted by the votes themselves, and the votes get their noise."""
+    from quietcorpus.transforms.votes import Voting
+
+    met = sums_met(monkeypatch)
+    real = Voting.estimates
+    monkeypatch.setattr(Voting, "estimates", lambda self, _: real(self, met[-1]))
+
+
 def sums_met(monkeypatch: pytest.MonkeyPatch, voting: type | None = None) -> list[np.ndarray]:
     """Return a list to which every sum of votes is appended when it gets its noise.
 

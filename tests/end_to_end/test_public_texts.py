@@ -24,6 +24,7 @@ from public_pools import (
     TOPICS,
     Release,
     Texts,
+    estimates_of_exact_sums,
     make_pool,
     refusal,
     share_of,
@@ -77,6 +78,19 @@ def test_every_released_text_is_in_the_pool(released: Workspace, pool: Path) -> 
         assert row["text"].encode() == public[row["id"]].encode()
         assert row["weight"] > 0
     assert sum(row["weight"] for row in rows) == pytest.approx(len(rows))
+
+
+def test_texts_by_the_exact_sums_are_refused(
+    workspace: Workspace, public_texts: Texts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What stands out, and its weight, is told by the released votes alone. Kills: a threshold or
+    # weights of the votes before their noise, which no guarantee protects.
+    corpus(workspace)
+    estimates_of_exact_sums(monkeypatch)
+    workspace.release_here(INPUT | public_texts())
+    assert refused(workspace.output).endswith(
+        "not the texts whose votes stand out, with their weights"
+    )
 
 
 def test_the_topics_of_the_corpus_are_found(released: Workspace) -> None:
