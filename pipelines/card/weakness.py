@@ -204,6 +204,6 @@ def of_unchosen(chosen: int, texts: int) -> list[Weakness]:
     )
     remedy = (
         "raise mechanism.epsilon or mechanism.nearest, give a smaller pool or more documents, or "
-        "narrow the pool by a first release (`quietcorpus index narrow-pool`)"
+        "narrow a pool that has lists by a first release"
     )
     return [Weakness(said, remedy)]

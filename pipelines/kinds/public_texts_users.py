@@ -21,6 +21,7 @@ from quietcorpus.pipelines.kinds.public_texts_votes import (
     voting_by,
 )
 from quietcorpus.pipelines.kinds.user_budgets import OF_NAMES, BudgetedUsers
+from quietcorpus.pipelines.kinds.vote_room import few_users
 from quietcorpus.pipelines.spec.public_texts import PublicTextsSpec
 from quietcorpus.transforms.users.training_shards import shards_for
 from quietcorpus.transforms.users.votes import ReleaseUserVotes, UserVoting
@@ -75,7 +76,11 @@ class UserTextsKind(PublicTextsKind):
 
     @property
     def doubts(self) -> Sequence[str]:
-        return self.users.doubts_of_idle(self.voting.norms.idle)
+        assert self.spec.users is not None
+        return [
+            *self.users.doubts_of_idle(self.voting.norms.idle),
+            *few_users(self.voting, self.spec.users),
+        ]
 
     def release(self, job: Job) -> beam.PTransform:
         """Return the transform from splits to noisy sums over users."""

@@ -31,6 +31,7 @@ from quietcorpus.pipelines.kinds.job import Job, refuse_repeated, splits_of
 from quietcorpus.pipelines.kinds.kind import Account, Kind
 from quietcorpus.pipelines.kinds.run_files import WriteRunFiles
 from quietcorpus.pipelines.kinds.tables import Tables, WriteTables, whole
+from quietcorpus.pipelines.kinds.vote_room import of_room
 from quietcorpus.pipelines.spec.public_texts import PublicTextsSpec
 from quietcorpus.pipelines.storage import layout, places
 from quietcorpus.pipelines.storage.files import rows_of
@@ -150,7 +151,11 @@ class PublicTextsKind(Kind):
     @property
     def expected_noise(self) -> Sequence[str]:
         voting = self.voting
-        return noise.of_votes(voting.votes, math.prod(voting.shape), self.voters, voting.smooth)
+        sums = math.prod(voting.shape)
+        return [
+            *noise.of_votes(voting.votes, sums, self.voters, voting.smooth),
+            *of_room(voting, self.spec, self.voters),
+        ]
 
     @property
     def voters(self) -> str:
@@ -158,7 +163,11 @@ class PublicTextsKind(Kind):
         return "documents"
 
     def shown(self, made: Sequence[Written], files: Sequence[Written]) -> Sequence[Weakness]:
-        return of_unchosen(rows_of(files, layout.TEXTS), rows_of(files, layout.VOTES))
+        found = of_unchosen(rows_of(files, layout.TEXTS), rows_of(files, layout.VOTES))
+        return [
+            Weakness(said, "; ".join([remedy, *of_room(self.voting, self.spec, self.voters)]))
+            for said, remedy in found
+        ]
 
     @property
     def resolved(self) -> dict[str, Any]:

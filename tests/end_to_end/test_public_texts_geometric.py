@@ -253,6 +253,7 @@ def test_a_dry_run_says_what_the_noise_does(workspace: Workspace, public_texts: 
     assert done.returncode == 0, done.stderr
     assert "about 3 documents must vote for a text before it stands out" in done.stdout
     assert "of 40 sums of votes, about 0.0" in done.stdout
+    assert "every 1,000 documents suffice for a pool of about " in done.stdout
     assert "delta" not in done.stdout.split("not protected")[0]
 
 
