@@ -61,9 +61,10 @@ class PoolManifest:
         encoder: `name`, `sha256` and `dimensions`; of one that the pool carries, also the
             `tokenizer`.
         texts: the number of texts, m.
-        left_out: how many documents were `empty`, `equal` to an earlier one but for case, spacing
-            and compatible characters, or `near` an earlier one by their embeddings; of a narrowed
-            pool, also how many were `unchosen`.
+        left_out: how many documents were `empty`, `equal` to an earlier one but for case, spacing,
+            punctuation and compatible characters (pools of earlier software: with punctuation),
+            or `near` an earlier one by their embeddings; of a narrowed pool, also how many were
+            `unchosen`.
         near: the cosine from which on a document is near another; None if none was sought.
         builder: the software that made the pool.
         files: path, bytes and sha256 of each.

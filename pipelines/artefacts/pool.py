@@ -237,14 +237,33 @@ def _described(opened: Encoder | Lsa, model: EncoderSource | None) -> Mapping[st
     }
 
 
+class _Bare(dict[int, int]):
+    """A table for `str.translate` that puts a space for punctuation, and for control characters.
+
+    Symbols stay, such as emoji and currencies, and so do marks, which are vowels in many scripts.
+    """
+
+    def __missing__(self, point: int) -> int:
+        punctuates = unicodedata.category(chr(point))[0] in "PC"
+        self[point] = ord(" ") if punctuates else point
+        return self[point]
+
+
+_BARE = _Bare()
+
+
 def _distinct(documents: Sequence[str]) -> tuple[list[str], int]:
-    """Return the first of equal texts, in order, and the number of empty ones."""
+    """Return the first of equal texts, in order, and the number of empty ones.
+
+    They are compared without case, spacing, punctuation and compatible forms, so that no encoder
+    has a part in it; a text that has nothing else is compared with its punctuation.
+    """
     first: dict[str, str] = {}
     empty = 0
     for one in documents:
         plain = " ".join(unicodedata.normalize("NFKC", one).casefold().split())
         if plain:
-            first.setdefault(plain, one)
+            first.setdefault(" ".join(plain.translate(_BARE).split()) or plain, one)
         else:
             empty += 1
     return list(first.values()), empty

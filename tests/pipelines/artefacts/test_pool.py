@@ -56,10 +56,43 @@ def test_equal_texts_are_joined_and_empty_ones_left_out(tmp_path: Path, encoder:
     assert made.encoder["sha256"] == source.digest
 
 
+ALIKE = {
+    "punctuation": ("Well, he came \u2013 late!", "well he came late"),
+    "apostrophes": ("I don't know.", "I don\u2019t know"),
+    "quotes": ("\u201cA good film\u201d, they said", "'A good film' they said..."),
+    "full width": ("\u4f60\u597d\uff0c\u4e16\u754c\u3002", "\u4f60\u597d, \u4e16\u754c"),
+    "a line's end": ("one line\r\nand another", "one line - and another"),
+    "an invisible space": ("one\u200bline", "one line"),
+}
+APART = {
+    "a word": ("he came late", "he came later"),
+    "order": ("he came late", "late he came"),
+    "numbers": ("version 1.5", "version 15"),
+    "vowels": ("\u0915\u093f", "\u0915\u093e"),  # which are marks
+    "emoji": ("a film \U0001f44d", "a film \U0001f44e"),
+    "currencies": ("$5", "\u20ac5"),
+    "nothing but punctuation": ("...", "?!"),
+}
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_texts_that_differ_in_punctuation_are_joined(name: str) -> None:
+    # Kills: texts that are compared by their bytes or with punctuation, another than the first.
+    assert job._distinct([*ALIKE[name], "another"]) == ([ALIKE[name][0], "another"], 0)
+
+
+@pytest.mark.parametrize("name", APART)
+def test_other_texts_stay_apart(name: str) -> None:
+    # The control. Kills: marks, symbols and digits that are left out with punctuation, words that
+    # run together, texts of punctuation that count as equal or empty.
+    assert job._distinct(list(APART[name])) == (list(APART[name]), 0)
+
+
 def test_a_pool_of_the_encoder_lsa_carries_it(tmp_path: Path) -> None:
     # Kills: an encoder of other texts than the pool's, one that is not saved, vectors that are not
     # the encoder's, texts that are joined because they are on one subject.
-    given = [*texts_on(list(TOPICS), 10, 1), "", texts_on(list(TOPICS), 1, 1)[0].upper()]
+    first = texts_on(list(TOPICS), 1, 1)[0]
+    given = [*texts_on(list(TOPICS), 10, 1), "", first.upper(), f"{first}!"]
     source = write(tmp_path, given)
     made = qc.build_pool(source, tmp_path / "pool", provenance="public", encoder="lsa")
     found = open_pool(str(tmp_path / "pool"))
@@ -67,9 +100,9 @@ def test_a_pool_of_the_encoder_lsa_carries_it(tmp_path: Path) -> None:
     assert made.encoder == found.encoder.description
     assert made.encoder["name"] == "lsa"
     assert found.texts.to_pylist() == given[:50]
-    assert made.left_out == {"empty": 1, "equal": 1, "near": 0}
+    assert made.left_out == {"empty": 1, "equal": 2, "near": 0}
     assert made.lines()[0] == (
-        "texts         50 of 52 documents; left out: 1 empty, 1 equal to another"
+        "texts         50 of 53 documents; left out: 1 empty, 2 equal to another"
     )
     again = lsa.fit(pa.array(given[:50], pa.large_string()))
     assert again.description == made.encoder
