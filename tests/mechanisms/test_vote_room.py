@@ -43,7 +43,8 @@ def test_about_half_of_a_pool_of_that_size_stands_out(votes: Ballots, strata: in
 def test_the_first_release_is_the_least_that_shows_a_list() -> None:
     # Lists lie five deviations up where three are asked for, so that .976 of 200 stand out: .9 is
     # missed once in 10^8. Those of 16 texts lie at three, and take a larger share. Kills: noise of
-    # a list that does not grow, votes of one text for a list's, the largest share.
+    # a list that does not grow, votes of one text for a list's, the largest share, labels that do
+    # not add up.
     votes = Votes(20, Fraction(2), DELTA)
     found, of_few = (least_rounds(votes, Fraction(size), 2) for size in (100, 8))
     assert found is not None
@@ -54,6 +55,9 @@ def test_the_first_release_is_the_least_that_shows_a_list() -> None:
         sums = np.full((2, 200 * size), second.least, dtype=np.int64)
         noisy = first.release(sums, ReleaseKey.fresh().stage("test", 1))
         assert stand_out(noisy, np.full(200, size), first.deviation).mean() >= least
+    # Lists of as many sums are shown by the same release, however many labels they are of.
+    of_one_label = least_rounds(votes, Fraction(16), 1)
+    assert of_one_label == of_few != least_rounds(votes, Fraction(8), 1)
     # The noise of a single text is larger in the first release, whatever its share.
     assert least_rounds(votes, Fraction(1), 1) is None
 
