@@ -31,11 +31,11 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pool_outcomes import HIGHER, Outcome, Rows
 from utility_public import (
     AT_ONCE,
     DELTA,
@@ -57,9 +57,7 @@ from quietcorpus.indexes.pool import Pool
 from quietcorpus.mechanisms.ballots import Ballots, Sums
 from quietcorpus.mechanisms.deep_candidate import on_grid
 from quietcorpus.mechanisms.pure_votes import votes_at
-from quietcorpus.mechanisms.vote_estimates import smoothed
 from quietcorpus.mechanisms.vote_lists import stand_out
-from quietcorpus.mechanisms.vote_weights import weights
 from quietcorpus.mechanisms.votes import STANDS_OUT, Votes
 
 WORDS, STEP = 30, 11
@@ -67,8 +65,6 @@ NUMBERS = 20, NEAREST
 PURE_NUMBERS = 1, 5, 20
 EPSILONS = "1", "1/2"
 SHARES = 0.1, 0.3
-HIGHER = 4
-"""Deviations of a threshold that fewer texts pass by chance: one in 31,574."""
 DRAWS, PURE_DRAWS = 2, 3
 NAME = "whole"
 LISTS = 2_808
@@ -93,56 +89,6 @@ def write_pool(data: Path, folder: Path, pooled: Reviews, part: int) -> None:
     texts = [text for name in files for text in column(data / name, "text")[::part]]
     others = windows(texts, STEP)
     pq.write_table(pa.table({"text": [*pooled.texts, *others]}), folder / f"{NAME}.parquet")
-
-
-class Rows(NamedTuple):
-    """Texts of the pool with labels and weights, from which a classifier learns."""
-
-    texts: np.ndarray
-    labels: np.ndarray
-    weights: np.ndarray
-
-    def share(self, reviews: np.ndarray) -> float:
-        """Return the share of the weight that falls on reviews."""
-        return float(self.weights[reviews[self.texts]].sum() / max(1e-9, self.weights.sum()))
-
-
-class Outcome(NamedTuple):
-    """Noisy sums of some texts of the pool, the deviation of their noise, and embeddings.
-
-    `least` is the sum from which on a text stands out.
-    """
-
-    texts: np.ndarray
-    noisy: Sums
-    deviation: Fraction
-    vectors: np.ndarray
-    least: float
-
-    def released(self) -> Rows:
-        """Take the texts that stand out."""
-        return self._of(np.where(self.noisy >= self.least, self.noisy, 0))
-
-    def any(self) -> Rows:
-        """Take the texts that have a vote."""
-        return self._of(self.noisy)
-
-    def higher(self) -> Rows:
-        """Take the texts that pass the higher threshold."""
-        return self._replace(least=HIGHER * float(self.deviation)).released()
-
-    def smoothed(self) -> Rows:
-        """Take those whose smoothed votes stand out."""
-        return self._of(smoothed(self.noisy, self.vectors, self.deviation))
-
-    def by_lead(self) -> Rows:
-        """Take each text once, with the label of more votes."""
-        lead = (self.noisy[1] - self.noisy[0]).astype(float)
-        return Rows(self.texts, (lead > 0).astype(int), np.abs(lead) / np.abs(lead).mean())
-
-    def _of(self, given: Sums) -> Rows:
-        labels, found = np.nonzero(given)
-        return Rows(self.texts[found], labels, weights(given, given > 0)[given > 0])
 
 
 class Large:
