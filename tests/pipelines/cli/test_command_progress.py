@@ -9,6 +9,7 @@ import pty
 import re
 import struct
 import subprocess
+import sys
 import termios
 import threading
 from collections.abc import Iterator, Sequence
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from narrowed_pools import first_round
 from public_candidates import PUBLIC_TEXTS
 from scripts import run_script
 
@@ -54,6 +56,10 @@ COMMANDS = {
     "--epsilons 1 --documents 12",
     "evaluate": "evaluate released/out --against input/corpus.jsonl --spec spec.yaml --draws 1 "
     "--documents 60 --output",
+    "canaries": "canaries counts.yaml --canaries 64 --runs 1 --output",
+    "provenance": "provenance votes.yaml --accept 300",
+    "index narrow-pool": "index narrow-pool votes/released/first --pool votes/pool --output",
+    "vary": "vary votes/released/first --output",
 }
 """The commands; one that makes an output gets a new one."""
 APART = ("calibrate bag-of-words", "evaluate")
@@ -68,6 +74,15 @@ command._shows_bars = lambda bars=sys.argv.pop(1) == "bars": bars
 main()
 """
 """The command in a process of its own, which shows bars or does not."""
+VOTED = ("index narrow-pool", "vary")
+"""Commands that take a release of public texts."""
+SAME = """
+import json, sys
+for row in map(json.loads, sys.stdin):
+    print(json.dumps({"id": row["id"], "text": row["text"]}))
+"""
+"""A program that leaves texts as they are."""
+VOTES = {"kind": "public-texts", "epsilon": 4, "delta": 1e-6, "pool": "pool"}
 ENCODED = ("index build-candidates", "calibrate sentence-embeddings")
 """Commands that encode sentences."""
 
@@ -99,6 +114,9 @@ def made(tmp_path_factory: pytest.TempPathFactory, new_workspace: type[Workspace
     lines(workspace.folder / "texts.jsonl", texts)
     build = ("index", "build-pool", "texts.jsonl", "--provenance", "public", "--output", "pool")
     assert workspace.run(*build, "--encoder", "lsa").returncode == 0
+    workspace.spec({"mechanism": VOTES}, "votes.yaml")
+    counts = {"kind": "histogram", "precision": 2, "epsilon": 1}
+    workspace.spec({"mechanism": counts | {"vocabulary": {"public": "words.txt"}}}, "counts.yaml")
     return workspace
 
 
@@ -113,6 +131,16 @@ def encoded(made: Workspace, candidates: Path, lee_texts: list[str]) -> None:
     (made.folder / "candidates").symlink_to(candidates)
     lines(made.folder / "public.jsonl", lee_texts[:PUBLIC_TEXTS])
     lines(made.folder / "others.jsonl", lee_texts[PUBLIC_TEXTS:])
+
+
+@pytest.fixture(scope="module")
+def voted(made: Workspace, new_workspace: type[Workspace]) -> None:
+    """A release of public texts, and its pool in lists."""
+    (made.folder / "votes").mkdir()
+    first_round(
+        new_workspace(made.folder / "votes"),
+        lambda **block: {"mechanism": VOTES | {"nearest": 3} | block},
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -133,6 +161,10 @@ def run(
     words = COMMANDS[name].split()
     if words[-1] == "--output":
         words.append(str(output))
+    if words[0] == "provenance":
+        words += ["--report", str(output)]
+    if words[0] == "vary":
+        words += ["--", sys.executable, "-c", SAME]
     if words[0] == "release":
         spec = (workspace.folder / "spec.yaml").read_text().replace("released/out", str(output))
         (workspace.folder / "other.yaml").write_text(spec)
@@ -141,7 +173,7 @@ def run(
         done = run_script(workspace, TOLD, "bars" if command._shows_bars() else "lines", *words)
         assert done.returncode == 0, done.stderr
         return done.stderr
-    main([*words, *options], standalone_mode=False)
+    main([*words[:2], *options, *words[2:]], standalone_mode=False)
     return capfd.readouterr().err
 
 
@@ -155,7 +187,7 @@ def titles(said: str) -> list[tuple[int, int, str]]:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=[pytest.mark.slow] * (name in (*ENCODED, *APART)))
+        pytest.param(name, marks=[pytest.mark.slow] * (name in (*ENCODED, *APART, "canaries")))
         for name in COMMANDS
     ],
 )
@@ -171,6 +203,8 @@ def test_every_announced_step_is_told(
     # is silent, a bar in a log, what was read in a line.
     if name in ENCODED:
         request.getfixturevalue("encoded")
+    if name in VOTED:
+        request.getfixturevalue("voted")
     monkeypatch.chdir(made.folder)
     monkeypatch.setenv("QUIETCORPUS_MASTER_KEY", made.environment["QUIETCORPUS_MASTER_KEY"])
     monkeypatch.setattr(progress, "_QUICK_SECONDS", 0.0)
