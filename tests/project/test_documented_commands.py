@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -161,3 +162,30 @@ def test_what_cannot_run_here_says_so(page: Path) -> None:
     text = page.read_text("utf-8")
     used = {own[0] for line in lines(text) for own in commands(line)} & ELSEWHERE
     assert not used or re.search(r"not run|not tried|was run|was built", text, re.IGNORECASE), used
+
+
+EXTRAS = re.compile(r"pip install [^`\n]*?\w*\[([\w,-]+)\]|needs the extra `([\w-]+)`")
+
+
+def extras(text: str) -> set[str]:
+    """Return the extras of ours that a page asks its reader to install."""
+    return {name for pair in EXTRAS.findall(text) for own in pair for name in own.split(",")} - {""}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_asks_for_one_extra_at_most(page: Path) -> None:
+    # Kills: a guide by which one extra after another is missing.
+    asked = extras(page.read_text("utf-8"))
+    assert len(asked) <= 1
+    known = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert asked <= known["optional-dependencies"].keys()
+
+
+def test_extras_are_found() -> None:
+    # Controls: pages that ask for two.
+    assert extras("`pip install '.[ray,calibrate]'`") == {"ray", "calibrate"}
+    assert extras("```sh\npip install '.[a]'\npip install .\n```\nIt needs the extra `b`.") == {
+        "a",
+        "b",
+    }
+    assert extras("`pip install 'quietcorpus[all] @ file:///w.whl'`") == {"all"}
