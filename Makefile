@@ -44,7 +44,7 @@ help:
 	@echo "make utility-maps  all maps of bags of words in one table (minutes)"
 	@echo "make utility-known-topics  random bins against bins by frequency, on drawn documents (five minutes)"
 	@echo "make utility-sentences  what classifiers learn from sentence embeddings (an hour)"
-	@echo "make utility-languages  the same in five languages (ten minutes)"
+	@echo "make utility-languages  the same in six languages (ten minutes)"
 	@echo "make reconstruction  what reconstruction adds to bags of words (two hours)"
 
 # One environment; each stamp says which extras are in it.

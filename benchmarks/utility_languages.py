@@ -27,7 +27,14 @@ import quietcorpus as qc
 from quietcorpus.evaluation import classification
 from quietcorpus.indexes.tokenizers import Tokenizer
 
-NAMES = {"fr": "French", "de": "German", "zh": "Chinese", "ar": "Arabic", "th": "Thai"}
+NAMES = {
+    "fr": "French",
+    "de": "German",
+    "zh": "Chinese",
+    "ar": "Arabic",
+    "th": "Thai",
+    "ja": "Japanese",
+}
 EPSILONS = (4, 1)
 DELTA = "1e-6"
 NEAREST = 100

@@ -5,6 +5,7 @@ Texts are drawn of sentences that were written for this test.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -119,8 +120,8 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return folder
 
 
-def release(folder: Path, name: str) -> tuple[Any, Any]:
-    """Release the corpus, and return the card and what a reader loads."""
+def spec_of(folder: Path, name: str) -> dict[str, Any]:
+    """Return the spec of a release of the corpus."""
     block = dict(BLOCKS[name])
     tokenizer = {"name": ICU_WORDS_NAME, "language": folder.name}
     if block["kind"] == "words":
@@ -131,8 +132,15 @@ def release(folder: Path, name: str) -> tuple[Any, Any]:
         public = {"public": str(folder / "words.txt")}
         block |= {"vocabulary": public, "tokenizer": tokenizer}
     corpus = {"path": str(folder / "corpus.parquet")}
-    output = folder / "released" / name
-    card = qc.release({"release": name, "input": corpus, "output": str(output), "mechanism": block})
+    output = str(folder / "released" / name)
+    return {"release": name, "input": corpus, "output": output, "mechanism": block}
+
+
+def release(folder: Path, name: str) -> tuple[Any, Any]:
+    """Release the corpus, and return the card and what a reader loads."""
+    spec = spec_of(folder, name)
+    output = Path(spec["output"])
+    card = qc.release(spec)
     qc.verify(output)
     for path in output.rglob("*"):
         assert path.is_dir() or CANARY.encode() not in path.read_bytes()
@@ -174,3 +182,28 @@ def test_a_kind_finds_the_words_of_a_language(made: Path, name: str) -> None:
         assert set(rows["word"].to_pylist()) <= set(listed)
         assert len(rows) > 5
         assert np.isfinite(np.array(rows["vector"].to_pylist())).all()
+
+
+@pytest.mark.slow
+def test_an_evaluation_reads_the_language_as_the_release_did(made: Path, tmp_path: Path) -> None:
+    # There is next to no noise. Kills: an evaluation that divides the corpus or the released texts
+    # by another rule: its counts are then not the released ones, and its words not the index's.
+    for name, expected in (
+        ("histogram", {"histogram-error": 0, "histogram-top": 1}),
+        ("words", {"unchanged": 1}),
+    ):
+        spec = spec_of(made, name) | {"output": str(tmp_path / name)}
+        (tmp_path / f"{name}.yaml").write_text(json.dumps(spec))
+        qc.release(spec)
+        content = qc.evaluate(
+            tmp_path / name,
+            against=made / "corpus.parquet",
+            output=tmp_path / "report" / name,
+            spec=tmp_path / f"{name}.yaml",
+            draws=2,
+            audits=False,
+        )
+        found = {
+            one["measure"]: one["mean"] for one in content["figures"] if one["subject"] == "release"
+        }
+        assert {measure: found[measure] for measure in expected} == expected
