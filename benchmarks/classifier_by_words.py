@@ -1,4 +1,4 @@
-"""What a classifier by words is right for, by the number of documents that it learns from.
+"""The share of a classifier by words that is right, by the documents that it learns from.
 
     python benchmarks/classifier_by_words.py --data ../shared/data --folder build/classifier
 

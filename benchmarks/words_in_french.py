@@ -1,4 +1,4 @@
-"""What French texts keep word by word: macro-F1 of a classifier of film reviews.
+"""The utility of French texts word by word: macro-F1 of a classifier of film reviews.
 
     python benchmarks/words_in_french.py --data ../shared/data --index build/french \
       --folder build/words-in-french

@@ -9,6 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from quietcorpus.indexes.folder import ArtefactError
+
 PRIVATE = {
     "provenance": "private",
     "guarantee": {"definition": "d", "unit": "u", "parameters": {"epsilon": 1}, "statement": "s"},
@@ -60,3 +64,13 @@ def spoiled(
                 place = place[parent]
             place[last] = other
             yield (*parents, last, other), content
+
+
+def refusal_of(opens: Callable[[], object]) -> str:
+    """Return the one line by which opening an artefact is refused."""
+    with pytest.raises(ArtefactError) as raised:
+        opens()
+    message = str(raised.value)
+    assert "\n" not in message
+    assert raised.value.__cause__ is None
+    return message

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pytest
+from manifests import refusal_of
 
 from quietcorpus.indexes.candidates import (
     DIRECTED,
@@ -18,7 +18,6 @@ from quietcorpus.indexes.candidates import (
     CandidatesManifest,
     open_candidates,
 )
-from quietcorpus.indexes.folder import ArtefactError
 from quietcorpus.indexes.recoder import LARGEST, WIDTHS, Recoder
 from quietcorpus.indexes.sentences import NAME
 from quietcorpus.mechanisms.projected_mean import DIRECTION_UNIT
@@ -92,9 +91,4 @@ def parts(candidates: Candidates) -> list[npt.NDArray[Any]]:
 
 
 def refusal(folder: Path, digest: str | None = None) -> str:
-    with pytest.raises(ArtefactError) as raised:
-        open_candidates(str(folder), digest)
-    message = str(raised.value)
-    assert "\n" not in message
-    assert raised.value.__cause__ is None
-    return message
+    return refusal_of(lambda: open_candidates(str(folder), digest))

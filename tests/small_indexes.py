@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
+from manifests import refusal_of
 
-from quietcorpus.indexes.folder import ArtefactError
 from quietcorpus.indexes.tokenizer import NAME
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.indexes.word_index import WordIndex, contents, open_index, save
@@ -47,12 +46,7 @@ def write(folder: Path, version: int, index: WordIndex) -> None:
 
 
 def refusal(folder: Path, digest: str | None = None) -> str:
-    with pytest.raises(ArtefactError) as raised:
-        open_index(str(folder), digest)
-    message = str(raised.value)
-    assert "\n" not in message
-    assert raised.value.__cause__ is None
-    return message
+    return refusal_of(lambda: open_index(str(folder), digest))
 
 
 def random_index(folder: Path, version: int) -> Path:

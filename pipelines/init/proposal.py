@@ -80,7 +80,7 @@ def _of_language(language: str | None) -> list[str]:
 
 
 _NOT_TOLD_APART = {"hr": ", or Bosnian, Montenegrin or Serbian in Latin letters"}
-"""What is taken for a language and has no other code, or the code of other letters."""
+"""Languages that are taken for one of another code: they have none, or one of other letters."""
 
 _OF_ROWS = (Wanted.COUNTS, Wanted.TEXT, Wanted.DOCUMENT_VECTORS)
 _BY_ROW = (Protected.WORDS, Protected.SENTENCES)

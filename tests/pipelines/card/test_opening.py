@@ -128,7 +128,7 @@ def test_each_tool_opens_the_other_kinds(
 
 
 def spark(code: str) -> str:
-    """What some lines print, in a process that has Spark."""
+    """Return what some lines print, in a process that has Spark."""
     folder = BUILD / "pyspark"
     if not folder.exists():
         required("`make clusters` installs Spark")

@@ -1,4 +1,4 @@
-"""What a transform of words refuses: where it is made, where the graph is built, and in workers.
+"""Refusals of a transform of words: where it is made, where the graph is built, and in workers.
 
 Beam finds no types in this module's rows if their annotations are strings.
 """

@@ -1,4 +1,4 @@
-"""What the noise of a word-level release depends on, and what it does not."""
+"""The noise of a word-level release depends on what it should, and on nothing else."""
 
 from __future__ import annotations
 
