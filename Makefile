@@ -143,7 +143,8 @@ flink: $(FLINK) build/flink/job-server.jar
 # Workers inherit the environment of these: the master key, and credentials for storage.
 ON_CLUSTER := PATH="$(abspath $(BIN)):$$PATH"
 SPARK_CLUSTER := $(ON_CLUSTER) SPARK_HOME=$(abspath $(SPARK)) deploy/spark/cluster.sh
-FLINK_CLUSTER := $(ON_CLUSTER) FLINK_LIB=$(abspath $(FLINK)/lib) deploy/flink/cluster.sh
+FLINK_CLUSTER := $(ON_CLUSTER) FLINK_LIB=$(abspath $(FLINK)/lib) \
+	JOB_SERVER=$(abspath build/flink/job-server.jar) deploy/flink/cluster.sh
 
 spark-up: spark
 	$(SPARK_CLUSTER) up

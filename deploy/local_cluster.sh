@@ -43,7 +43,7 @@ down() {
 case "${1:-}" in
 up | down) "$1" ;;
 *)
-    sed -n '2,8p' "$0" >&2
+    sed -n '2,/^set/s/^#/#/p' "$0" >&2
     exit 2
     ;;
 esac

@@ -29,7 +29,7 @@ PATIENCE_SECONDS = 600
 JAVA = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 LAUNCHER = {"SPARK_LOCAL_IP": "127.0.0.1", **JAVA}
 """Variables of the environment of a command that runs a job on a cluster."""
-KEPT = "--environment_cache_millis=60000"
+KEPT = "--environment_cache_millis=20000"
 """Python workers stay from one stage to the next: to start them takes a third of a small job."""
 _QUICK_COMMAND = (
     "from quietcorpus.pipelines.engine import heartbeat; heartbeat._BEAT_SECONDS = 1; "
@@ -218,6 +218,7 @@ def flink(folder: Path, storage: Mapping[str, str], **changes: str) -> Cluster:
         (port,) = free_ports(1, beside=[1000])
         environment = worker_environment(folder, storage) | {
             "FLINK_LIB": str(lib),
+            "JOB_SERVER": str(jar),
             "PORT": str(port),
             **changes,
         }

@@ -5,10 +5,12 @@
 #   deploy/flink/cluster.sh down    stop what `up` started, and delete what jobs left but logs
 #
 # FLINK_LIB names a Flink's jars (PyPI's apache-flink-libraries has them in pyflink/lib), CLUSTER
-# the folder for logs and process ids, and PORT the port to which jobs go.
+# the folder for logs and process ids, and PORT the port to which jobs go. JOB_SERVER names the job
+# server's jar: Python workers stay from one stage to the next only if Flink itself has its classes.
 set -euo pipefail
 
-: "${FLINK_LIB:?names no jars of Flink}" "${CLUSTER:=build/flink/cluster}" "${PORT:=8081}"
+: "${FLINK_LIB:?names no jars of Flink}" "${JOB_SERVER:?names no jar}"
+: "${CLUSTER:=build/flink/cluster}" "${PORT:=8081}"
 : "${WORKERS:=2}"
 mkdir -p "$CLUSTER"
 CLUSTER=$(cd "$CLUSTER" && pwd)
@@ -23,7 +25,7 @@ start() { # name, heap, class, settings
     local name=$1 heap=$2
     shift 2
     background "$name" java "-Xmx$heap" "-Dlog4j.configurationFile=file:$CLUSTER/log4j.properties" \
-        "${opens[@]}" -cp "$FLINK_LIB/*" "$@"
+        "${opens[@]}" -cp "$FLINK_LIB/*:$JOB_SERVER" "$@"
 }
 
 configure() {
@@ -61,6 +63,8 @@ taskmanager.memory.jvm-overhead.max: 192m
 restart-strategy.type: fixed-delay
 restart-strategy.fixed-delay.attempts: 4
 restart-strategy.fixed-delay.delay: 5 s
+# The job server's classes are Flink's own here, and not those that each job brings anew.
+classloader.resolve-order: parent-first
 io.tmp.dirs: $CLUSTER/tmp
 END
     mkdir -p "$CLUSTER/tmp"
