@@ -190,7 +190,14 @@ def test_the_seed_decides() -> None:
 
 @pytest.mark.parametrize(
     ("words", "dimensions", "bits"),
-    [(2, 1, 64), (2, 150, 128), (3, 2, 128), (50, 10, 256), (2, 4_000, 64), (76, 5, 64)],
+    [
+        (2, 1, 64),
+        (2, 150, 128),
+        (3, 2, 128),
+        (50, 10, 256),
+        pytest.param(2, 4_000, 64, marks=pytest.mark.slow),
+        (76, 5, 64),
+    ],
 )
 def test_small_vocabularies(words: int, dimensions: int, bits: int) -> None:
     # Fewer words than bits, fewer bits than dimensions, fewer words than a batch, a batch of one.

@@ -280,7 +280,11 @@ def test_a_words_own_score_stays_within_its_bound(data: st.DataObject, dimension
 
 
 @pytest.mark.parametrize(
-    "order", ["C", *(pytest.param(other, marks=pytest.mark.slow) for other in ("F", "strided"))]
+    "order",
+    [
+        pytest.param("C", marks=pytest.mark.slow),
+        *(pytest.param(other, marks=pytest.mark.nightly) for other in ("F", "strided")),
+    ],
 )
 def test_mapped_and_strided_arrays(tmp_path: Path, order: str, real: Array) -> None:
     # Workers map an index read-only.

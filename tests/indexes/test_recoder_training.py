@@ -163,6 +163,7 @@ def test_gradients_are_those_of_the_loss_under_dropout() -> None:
         assert difference == pytest.approx((gradient * direction).sum(), rel=1e-3, abs=1e-8)
 
 
+@pytest.mark.slow
 def test_steps_are_adamws() -> None:
     """As PyTorch takes them. Kills: moments without their correction, decay within the gradient."""
     import torch

@@ -73,7 +73,7 @@ fragments = st.lists(st.sampled_from(FRAGMENTS), max_size=12).map("".join)
 texts = st.one_of(anything, fragments, st.builds("{}{}".format, fragments, anything))
 
 
-@settings(max_examples=1000)
+@settings(max_examples=500)
 @given(batch=st.lists(texts, max_size=4))
 @example(["a'", "'a", "a''b", "a'b'c", "a'1", "1'a", "a'\u0301b", "'"])
 @example(["www.", "www", "xwww.a", "www.a b", "a www.b", " www.a"])
@@ -154,7 +154,7 @@ PERSONAL = [
 
 
 @pytest.mark.slow
-@settings(max_examples=1000)
+@settings(max_examples=400)
 @given(secret=st.one_of(PERSONAL))
 def test_addresses_numbers_and_emoji_leave_nothing(secret: str) -> None:
     # Not a fragment: not the host's name, not the digits' letters, not a variation selector.

@@ -39,7 +39,7 @@ def tokens_of(documents: list[list[str]]) -> Tokens:
 
 
 @pytest.mark.slow
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(terms=terms, documents=documents)
 @example(terms=["b", "ab", "a"], documents=[["a", "ab", "abb", "aa", "b", "c"]])
 @example(terms=["a" * 8, "a" * 9, "a" * 7], documents=[["a" * n for n in range(1, 12)]])

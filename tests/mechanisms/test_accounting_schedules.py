@@ -160,12 +160,13 @@ def stays_too_long(schedule: Schedule, group: Group) -> Group:
     ("wrong", "schedule", "caught"),
     [
         (ignores_budgets, solved, ["middle", "low"]),
-        (
+        pytest.param(
             stays_too_long,
             lambda: Schedule.of(
                 BUDGETS, dict.fromkeys(BUDGETS, Fraction(1, 50)), Fraction(5, 4), DELTA, STEPS
             ),
             ["middle", "low"],
+            marks=pytest.mark.nightly,
         ),
     ],
 )

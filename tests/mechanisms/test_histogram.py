@@ -27,7 +27,7 @@ def reaches(rate: Fraction, frequency: int, threshold: int) -> Fraction:
         return Fraction(a ** (threshold - frequency) / (1 + a))
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(
     precision=st.integers(1, 200),
     rate=st.fractions(Fraction(1, 1000), 5, max_denominator=10**4),

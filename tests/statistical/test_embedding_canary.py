@@ -117,7 +117,10 @@ def test_the_canary_is_hidden(checks: Any, schedule: Schedule) -> None:
     assert epsilon_at_least(checks.alpha, with_canary, without) <= EPSILON
 
 
-@pytest.mark.parametrize("fault", ["no clipping", "a hundredth of the noise"])
+@pytest.mark.parametrize(
+    "fault",
+    ["no clipping", pytest.param("a hundredth of the noise", marks=pytest.mark.nightly)],
+)
 def test_the_audit_finds_a_leak(
     checks: Any, schedule: Schedule, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
