@@ -11,8 +11,9 @@ and no truncated tail.
 from __future__ import annotations
 
 import functools
+import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Context, Decimal
 from fractions import Fraction
 
@@ -68,6 +69,19 @@ def power_bounds(base: Callable[[int], Bounds], exponent: int, bits: int) -> Bou
         base_lo, base_hi = base_lo * base_lo >> work, -(-base_hi * base_hi >> work)
         exponent >>= 1
     return lo >> (work - bits), -(-hi >> (work - bits))
+
+
+def powers(base: Callable[[int], Bounds], bits: int) -> Iterator[Bounds]:
+    """Yield bounds on base, base ** 2, base ** 3, ... * 2^bits, each from the one before.
+
+    `base(bits)` bounds a real in [0, 1]. Products are rounded outwards, with bits to spare: each
+    adds a few units of the last of them to the error.
+    """
+    work = bits + _GUARD_BITS
+    base_lo, base_hi = lo, hi = base(work)
+    while True:
+        yield lo >> _GUARD_BITS, -(-hi >> _GUARD_BITS)
+        lo, hi = lo * base_lo >> work, -(-hi * base_hi >> work)
 
 
 @compiled
@@ -126,6 +140,10 @@ class Law(ABC):
     @abstractmethod
     def survival(self, index: int, bits: int) -> Bounds:
         """Return bounds on Pr[I > index] * 2^bits, which close in on it as `bits` grows."""
+
+    def survivals(self, bits: int) -> Iterator[Bounds]:
+        """Yield `survival` of 0, 1, 2, ...; overridden where one is made from the one before."""
+        return (self.survival(index, bits) for index in itertools.count())
 
     def values(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the outcomes of the indices (the indices themselves, unless overridden)."""
@@ -191,9 +209,13 @@ class ExactSampler:
         self.law = law
         self._limit = limit
         floors: list[int] = []
-        while (limit is None or len(floors) < limit) and (
-            floor := floor_of(law, len(floors), _SEARCH_BITS)
-        ):
+        bounds = law.survivals(_SEARCH_BITS + _GUARD_BITS)
+        for index, (lo, hi) in enumerate(itertools.islice(bounds, limit)):
+            floor = lo >> _GUARD_BITS
+            if floor != hi >> _GUARD_BITS:
+                floor = floor_of(law, index, _SEARCH_BITS)
+            if not floor:
+                break
             floors.append(floor)
             if len(floors) > _MAX_THRESHOLDS:
                 raise ValueError("the law is too wide to tabulate")

@@ -8,6 +8,7 @@ G - G' for independent geometric G, G' on 0, 1, 2, ... with Pr[G = g] = (1 - a) 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
@@ -21,6 +22,7 @@ from quietcorpus.mechanisms.exact import (
     TwoSided,
     exp_bounds,
     power_bounds,
+    powers,
 )
 from quietcorpus.mechanisms.keystream import Addresses, Keystream
 
@@ -64,12 +66,17 @@ class TwoSidedGeometric(TwoSided):
         lo, hi = self.tail(k + 1, bits)
         return 2 * lo, 2 * hi
 
+    def survivals(self, bits: int) -> Iterator[Bounds]:
+        """Yield `survival` of 0, 1, 2, ...: two for each power."""
+        alpha = self._alpha(bits)
+        for power in powers(self._alpha, bits):
+            lo, hi = _beyond(power, alpha, bits)
+            yield 2 * lo, 2 * hi
+            yield power
+
     def tail(self, k: int, bits: int = 256) -> Bounds:
         """Return bounds on Pr[Z >= k] * 2^bits = a^k / (1 + a) * 2^bits, for k >= 0."""
-        lo, hi = power_bounds(self._alpha, k, bits)
-        alpha_lo, alpha_hi = self._alpha(bits)
-        one = 1 << bits
-        return (lo << bits) // (one + alpha_hi), -((-hi << bits) // (one + alpha_lo))
+        return _beyond(power_bounds(self._alpha, k, bits), self._alpha(bits), bits)
 
 
 class _NonZero(TwoSidedGeometric):
@@ -80,12 +87,15 @@ class _NonZero(TwoSidedGeometric):
 
     def survival(self, index: int, bits: int) -> Bounds:
         k, odd = divmod(index + 1, 2)
-        lo, hi = power_bounds(self._alpha, k, bits)
-        if not odd:
-            return lo, hi
-        alpha_lo, alpha_hi = self._alpha(bits)
-        one = 1 << bits
-        return lo * (one + alpha_lo) >> (bits + 1), -(-hi * (one + alpha_hi) >> (bits + 1))
+        power = power_bounds(self._alpha, k, bits)
+        return _middle(power, self._alpha(bits), bits) if odd else power
+
+    def survivals(self, bits: int) -> Iterator[Bounds]:
+        one, alpha = 1 << bits, self._alpha(bits)
+        yield _middle((one, one), alpha, bits)
+        for power in powers(self._alpha, bits):
+            yield power
+            yield _middle(power, alpha, bits)
 
     def values(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         return super().values(indices + 1)
@@ -101,8 +111,27 @@ class _Gap(TwoSidedGeometric):
     def survival(self, index: int, bits: int) -> Bounds:
         return power_bounds(self._zero, index + 1, bits)
 
+    def survivals(self, bits: int) -> Iterator[Bounds]:
+        return powers(self._zero, bits)
+
     def values(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         return indices
+
+
+def _beyond(power: Bounds, alpha: Bounds, bits: int) -> Bounds:
+    """Return bounds on a^k / (1 + a) * 2^bits, from those of a^k and a."""
+    lo, hi = power
+    alpha_lo, alpha_hi = alpha
+    one = 1 << bits
+    return (lo << bits) // (one + alpha_hi), -((-hi << bits) // (one + alpha_lo))
+
+
+def _middle(power: Bounds, alpha: Bounds, bits: int) -> Bounds:
+    """Return bounds on a^k (1 + a) / 2 * 2^bits, from those of a^k and a."""
+    lo, hi = power
+    alpha_lo, alpha_hi = alpha
+    one = 1 << bits
+    return lo * (one + alpha_lo) >> (bits + 1), -(-hi * (one + alpha_hi) >> (bits + 1))
 
 
 class DenseNoise:

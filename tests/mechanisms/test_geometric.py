@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quietcorpus.mechanisms import geometric
-from quietcorpus.mechanisms.exact import Bounds, ExactSampler
+from quietcorpus.mechanisms import exact, geometric
+from quietcorpus.mechanisms.exact import Bounds, ExactSampler, floor_of
 from quietcorpus.mechanisms.geometric import (
     MINIMUM_RATE,
     DenseNoise,
@@ -82,6 +82,39 @@ def test_gaps_are_runs_of_zeros(rate: Fraction) -> None:
             rest -= zero**gap * (1 - zero)
             assert_encloses(law.survival(gap, BITS), rest)
     np.testing.assert_array_equal(law.values(np.arange(5)), np.arange(5))
+
+
+@pytest.mark.parametrize("law", [TwoSidedGeometric, _NonZero, _Gap])
+@pytest.mark.parametrize("rate", RATES, ids=str)
+def test_every_survival_follows_from_the_one_before(
+    law: type[TwoSidedGeometric], rate: Fraction
+) -> None:
+    # Kills: another law's products, an order or a power off by one.
+    made = law(rate)
+    for index, (lo, hi) in zip(range(300), made.survivals(BITS), strict=False):
+        true_lo, true_hi = made.survival(index, BITS)
+        assert max(lo, true_lo) <= min(hi, true_hi)
+        assert 0 <= hi - lo <= 1 << 4
+
+
+def test_products_are_rounded_outwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Without bits to spare: every product is inexact. Kills: one that is rounded inwards or to
+    # nearest, bits that are cut off where they count.
+    monkeypatch.setattr(exact, "_GUARD_BITS", 0)
+    third = Fraction(1, 3)
+    bounds = exact.powers(lambda bits: ((1 << bits) // 3, -(-(1 << bits) // 3)), 40)
+    for power, (lo, hi) in zip(range(1, 26), bounds, strict=False):
+        assert lo < third**power * 2**40 < hi
+
+
+@pytest.mark.parametrize("rate", [Fraction(1, 150), Fraction(2)], ids=str)
+def test_the_thresholds_are_whole_parts(rate: Fraction) -> None:
+    # Kills: a bound that is taken for the whole part where the other has another one.
+    for law in (TwoSidedGeometric(rate), _NonZero(rate)):
+        floors = ExactSampler(law)._floors[::-1].tolist()
+        assert floors == [floor_of(law, index, 64) for index in range(len(floors))]
+        assert floor_of(law, len(floors), 64) == 0
+    assert len(ExactSampler(_Gap(rate), limit=5)._floors) == 5
 
 
 @pytest.mark.parametrize("rate", RATES, ids=str)
