@@ -9,7 +9,7 @@ Importing this package loads neither Beam nor NumPy: each function loads them wh
 
 The functions are the commands of the command line. They print nothing, configure no logging and
 never end the process: they return results, and raise `InputError` for anything that a person can
-mend. Log records come from loggers below `quietcorpus`. While a function runs, the environment may
+fix. Log records come from loggers below `quietcorpus`. While a function runs, the environment may
 hold a fresh master key and the retry settings of object stores' clients. At its end, the settings
 of the process that it changed are restored; the guide of the Python API lists them, and what is not
 restored. Errors of other libraries pass unchanged, and their messages may quote private text.

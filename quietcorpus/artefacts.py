@@ -44,7 +44,7 @@ def build_index(
     public_weights: Place | None = None,
     progress: bool = False,
 ) -> IndexManifest:
-    """Make a word index of word vectors, for `kind: words`.
+    """Make a word index from word vectors, for `kind: words`.
 
     Args:
         source: word2vec text or binary, GloVe text, gensim KeyedVectors, NumPy's arrays, or FAISS's
@@ -53,20 +53,20 @@ def build_index(
         provenance: whether the vectors were made from public data alone.
         guarantee: for private vectors: JSON with the guarantee under which they were made.
         bits: the length of a code; a multiple of 64.
-        only: `codes` for an index without vectors, which is small and for the mechanism brr alone.
+        only: `codes` for an index without vectors, which is small and serves only mechanism brr.
         seed: the seed of the codes' and lists' training.
-        words: the words of a `.faiss` or `.npy` file, one a line; by default, the `.txt` beside it.
+        words: the words of a `.faiss` or `.npy` file, one per line; by default, its `.txt`.
         search: inverted lists for the engine `faiss-ivf`, as in `ivf:lists=4096`.
         tokenizer: the rule by which releases find the words of texts, as in a spec.
         language: the language, as a code. It is part of the rule `icu-words-v1`, and is recorded
             with any other.
         rescale: a map of the vectors, so that epsilon is per unit of another distance:
-            `covariance:lambda=0.2` or `information:power=1`, say.
+            such as `covariance:lambda=0.2` or `information:power=1`.
         public_weights: for a map by information: Parquet of term and weight, which must be public.
         progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
 
     Raises:
-        InputError: anything that a person can mend.
+        InputError: anything that a person can fix.
     """
     flags(progress=progress)
     one_of("provenance", provenance, ("public", "private"))
@@ -136,7 +136,7 @@ def build_candidates(
         progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
 
     Raises:
-        InputError: anything that a person can mend.
+        InputError: anything that a person can fix.
     """
     flags(keep_text=keep_text, progress=progress)
     whole(candidates=candidates, least_sentences=least_sentences)
@@ -184,7 +184,7 @@ def build_vocabulary(
         The manifest: source, licence, language, words and tokeniser.
 
     Raises:
-        InputError: anything that a person can mend.
+        InputError: anything that a person can fix.
     """
     whole(words=words)
     rule = tokenizer or ("icu-words-v1" if language in _WITHOUT_SPACES else "unicode-words-v1")
@@ -221,14 +221,14 @@ def build_pool(
         tokenizer: the rule by which `lsa` finds words, as in a spec.
         language: the language, as a code. It is part of the rule `icu-words-v1`, and is recorded
             with any other.
-        search: inverted lists, as in `ivf:lists=4096`, or `ivf:lists=4096,probes=64` to search so
-            many of them for a document. Pools of more than 100,000 texts have them in any case;
-            the fewest probes are taken that find 95 % of the 20 nearest texts, unless given.
+        search: inverted lists, as in `ivf:lists=4096`, or `ivf:lists=4096,probes=64` to search 64
+            of them for a document. Pools of more than 100,000 texts have them in any case; by
+            default, probes are the fewest that find 95 % of the 20 nearest texts.
         seed: the seed of the lists' training.
         progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
 
     Raises:
-        InputError: anything that a person can mend.
+        InputError: anything that a person can fix.
     """
     flags(progress=progress)
     whole(0, seed=seed)
@@ -258,11 +258,11 @@ def narrow_pool(
     encoder: str = "lsa",
     progress: bool = False,
 ) -> PoolManifest:
-    """Make a pool of what a release of `kind: public-texts` found in its pool, in this process.
+    """Narrow the pool of a release of `kind: public-texts` to what stood out, in this process.
 
-    The texts of the pool's lists whose noisy votes, added up, stand out of the noise make a pool of
-    their own, with an encoder of their own, for another release. The pool carries the guarantee of
-    the first, whose cost comes on top.
+    The noisy votes of a list, added up, must stand out from the noise. The texts of these lists
+    become a pool of their own, with an encoder of their own, for another release. The pool carries
+    the guarantee of the first release, whose cost is additional.
 
     Args:
         release: the folder of the release, or its URI.
@@ -273,7 +273,7 @@ def narrow_pool(
         progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
 
     Raises:
-        InputError: anything that a person can mend.
+        InputError: anything that a person can fix.
     """
     flags(progress=progress)
     from quietcorpus.pipelines.artefacts import narrowed_pool as job
@@ -302,7 +302,7 @@ def search_report(
         index: a word index with vectors; with inverted lists, to see the engine `faiss-ivf`.
         epsilons: the grid of values, each per unit of distance.
         output: an empty place for the results, if they are to be kept.
-        probes: the numbers of lists to search; None for some that are common.
+        probes: the numbers of lists to search; None for common ones.
         queries: the number of noisy vectors on which recall and speed are measured.
         words: the number of words whose N_w and S_w are estimated.
         draws: the number of draws for each of them.
@@ -313,7 +313,7 @@ def search_report(
         The content of `search-report.json`.
 
     Raises:
-        InputError: anything that a person can mend.
+        InputError: anything that a person can fix.
     """
     flags(progress=progress)
     whole(queries=queries, words=words)

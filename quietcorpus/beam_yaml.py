@@ -35,10 +35,10 @@ class _Named(beam.PTransform):
         super().__init__(make.__name__)
         handling = SafeLineLoader.strip_metadata(errors)
         if handling is not None and (set(handling) != {"output"} or not handling["output"]):
-            raise InputError("error_handling: give `output`, the name of the errors, and no more")
+            raise InputError("error_handling: give only `output`, the name for the errors")
         self._errors = handling["output"] if handling else None
         if self._errors in _OUTPUTS:
-            raise InputError(f"error_handling: {self._errors} is another output; choose a name")
+            raise InputError(f"error_handling: {self._errors} names another output; choose another")
         # What is left out has the transform's own default.
         said = {name: value for name, value in given.items() if value is not None}
         plain = SafeLineLoader.strip_metadata(said)

@@ -61,7 +61,7 @@ def calibrate_words(
         epsilons: the grid of values, each per unit of distance.
         words: the number of words to measure; None for all.
         draws: the number of draws for each word and epsilon.
-        weights: Parquet of term and weight, by which words are drawn; it must be public.
+        weights: Parquet of term and weight, to draw words by; it must be public.
         eta: the share of a word's outputs that S_w may leave out: S_w holds 1 - eta of them.
         unchanged_at_most: solve for epsilon: N_w is at most this.
         set_size_at_least: solve for epsilon: S_w is at least this.
@@ -85,7 +85,7 @@ def calibrate_words(
         The content of `calibration.json`.
 
     Raises:
-        InputError: anything that a person can mend.
+        InputError: anything that a person can fix.
     """
     one_of("mechanism", mechanism, ("madlib", "vickrey", "brr", "tem", "exponential"))
     one_of("engine", engine, ("local", "ray"))
@@ -175,7 +175,7 @@ def compare_indexes(
         The content of `comparison.json`.
 
     Raises:
-        InputError: anything that a person can mend.
+        InputError: anything that a person can fix.
     """
     flags(progress=progress)
     whole(words=words, workers=workers)
@@ -220,8 +220,8 @@ def calibrate_bags(
 
     Args:
         source: public documents.
-        vocabulary: the vocabulary of the planned release: text with a term a line, or Parquet.
-        histogram: in place of both: a release whose vocabulary has weights.
+        vocabulary: the vocabulary of the planned release: text with one term per line, or Parquet.
+        histogram: instead of both: a release whose vocabulary has weights.
         epsilons: the documents' epsilons, divided by N.
         bins: numbers of bins to try; those above the number of words are left out.
         maps: the maps to try; `none` has a bin for every term.
@@ -236,7 +236,7 @@ def calibrate_bags(
         progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
 
     Raises:
-        InputError: anything that a person can mend.
+        InputError: anything that a person can fix.
     """
     for name in maps:
         one_of("maps", name, get_args(TriedMap))
@@ -284,7 +284,7 @@ def calibrate_sentences(
     seed: int = 1,
     progress: bool = False,
 ) -> list[CalibratedEmbedding]:
-    """Measure how close releases come to public documents that no candidates were made of.
+    """Measure how close releases come to public documents that are not candidates.
 
     Args:
         candidates: the candidates' place.
@@ -301,7 +301,7 @@ def calibrate_sentences(
         average over draws for projected-mean with every number of directions.
 
     Raises:
-        InputError: anything that a person can mend.
+        InputError: anything that a person can fix.
     """
     flags(progress=progress)
     whole(documents=documents)

@@ -39,7 +39,7 @@ def audit(
         The content of `audit.json`: `passed`, and one of `audits` for each mechanism.
 
     Raises:
-        InputError: anything that a person can mend.
+        InputError: anything that a person can fix.
     """
     flags(progress=progress)
     whole(100, 100_000_000, draws=draws)
@@ -69,7 +69,7 @@ def canaries(
 ) -> dict[str, Any]:
     """Release copies of a spec's corpus in which coins hide canaries, and guess the coins.
 
-    Nothing is published, and no ledger is asked. The copy and its releases are deleted.
+    This publishes nothing, asks no ledger, and deletes the copy and its releases.
 
     Args:
         spec: a YAML file, its content, or a checked spec.
@@ -87,7 +87,7 @@ def canaries(
         the figures that it comes from.
 
     Raises:
-        InputError: anything that a person can mend.
+        InputError: anything that a person can fix.
         StageError: a failure of a worker or an engine.
     """
     flags(progress=progress)
@@ -120,11 +120,11 @@ def check_provenance(
     accept: int = 0,
     progress: bool = False,
 ) -> dict[str, Any]:
-    """Compare a spec's corpus with the texts that its release takes for public.
+    """Compare a spec's corpus with the texts that its release takes to be public.
 
-    The report is made of the private corpus, without protection, and so is what is returned. A
-    pool's texts and those of candidates that keep theirs are compared; of other artefacts, give the
-    files that they were made of.
+    The report and the result are made from the private corpus, without protection. This compares
+    the texts of a pool, and of candidates that keep theirs; for other artefacts, give the files
+    that they were made from.
 
     Args:
         spec: a YAML file, its content, or a checked spec.
@@ -138,7 +138,7 @@ def check_provenance(
         The content of the report: `passed`, figures on all `sources`, and the `texts` found.
 
     Raises:
-        InputError: anything that a person can mend.
+        InputError: anything that a person can fix.
         StageError: the corpus changed while it was read, or a store does not answer.
     """
     flags(progress=progress)
@@ -203,7 +203,7 @@ def evaluate(
             beside a release's own and beside vectors that are learnt without privacy.
         public_text: public texts like the corpus's (a path, a glob or a URI, with the same column),
             from which an attacker on words learns how frequent words are, and which follow which.
-        neighbours_of: words of a release of word vectors whose nearest ones are told.
+        neighbours_of: words of a release of word vectors whose nearest ones are listed.
         documents: the largest number of documents to sample.
         draws: the number of draws of every setting; the release is one draw of its own setting. By
             default 3 with a spec, and 1 without.
@@ -215,14 +215,14 @@ def evaluate(
         workers: the number of processes on this machine, by Ray.
         audits: whether to audit the spec as well.
         topics: whether to write the release's topics beside the corpus's own, in words, to
-            `topics.json` in the same place (bags of words alone).
+            `topics.json` in the same place (only for bags of words).
         progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
 
     Returns:
         The content of `evaluation.json`.
 
     Raises:
-        InputError: anything that a person can mend.
+        InputError: anything that a person can fix.
     """
     flags(audits=audits, topics=topics, progress=progress)
     whole(50, documents=documents)

@@ -1,7 +1,7 @@
 """The total cost of the releases of one corpus, and the caps on it: `quietcorpus ledger`.
 
 Places are folders, or prefixes of an object store with conditional writes (s3://, gs://, azfs://).
-Every function raises `InputError` for anything that a person can mend, and `Unavailable` where
+Every function raises `InputError` for anything that a person can fix, and `Unavailable` where
 another try may help.
 """
 
@@ -106,7 +106,7 @@ def sign(place: Place, *, expected_head: str | None = None) -> str:
 
 @process_restored()
 def rotate_key(place: Place, new_key: Place) -> str:
-    """Let another key follow a ledger's, which the environment names; return the ledger's head.
+    """Replace a ledger's key, which the environment names, by another; return the ledger's head.
 
     From then on, records are signed by the new key alone, and the old one never returns.
 
@@ -158,11 +158,11 @@ def plan(specs: Sequence[Place]) -> list[dict[str, Any]]:
 
 @process_restored()
 def schedule(spec: Place, releases: int) -> dict[str, Any]:
-    """Compute what each of so many releases like a spec's may spend, under each kind of account.
+    """Compute what each of this many releases of a spec may spend, under each kind of account.
 
-    Nothing is written, and what is spent already is not counted. For each of the `accounts` of the
+    This writes nothing, and does not count what is spent already. For each of the `accounts` of the
     spec's ledger that count such a release, and each composition: the most that `each` may spend,
-    what so many of the spec's releases come to `together`, and for how many there is `room`.
+    what this many of the spec's releases cost `together`, and for how many there is `room`.
 
     Args:
         spec: a spec that names a ledger.

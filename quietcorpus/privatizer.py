@@ -49,9 +49,9 @@ class Privatizer:
     It is for the local model: texts are privatised where they are written, and nobody else is
     trusted with them. `release` is the per-document path of `kind: words`.
 
-    The key of its noise is drawn as it is made, and is never written anywhere. Each call of
-    `release` draws a random name, by which its noise is addressed: so threads, and processes that
-    are forked, share no noise.
+    It draws the key of its noise when it is made, and never writes it anywhere. Each call of
+    `release` draws a random name, by which its noise is addressed: so threads and forked processes
+    share no noise.
 
     Attributes:
         guarantee: the guarantee for the words of one text.
@@ -95,14 +95,14 @@ class Privatizer:
                 above 0 and at most 1.
 
         Raises:
-            InputError: anything that a person can mend.
+            InputError: anything that a person can fix.
         """
         one_of("mechanism", mechanism, ("madlib", "vickrey", "brr", "tem", "exponential"))
         one_of("per", per, ("word", "document"))
         one_of("out_of_vocabulary", out_of_vocabulary, ("drop", "draw"))
         folder = fspath(index)
         if "://" in folder:
-            raise InputError(f"index: {folder} is no folder of this machine; fetch the index first")
+            raise InputError(f"index: {folder} is not a local folder; fetch the index first")
         load_numba()
         chosen = WordMechanism(mechanism)
         gamma = given_truncation(chosen, None if truncation is None else exact(truncation))

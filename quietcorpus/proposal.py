@@ -26,10 +26,10 @@ def propose_spec(
     language: str | None = None,
     output: Place | None = None,
 ) -> Proposal:
-    """Propose a spec for a corpus; its first thousand records are looked at, for their columns.
+    """Propose a spec for a corpus, from the columns of its first thousand records.
 
     What is wanted and what is protected decide the kind of release. Columns that are not given are
-    guessed. The spec holds nothing of the records but names of columns and their language. It is
+    guessed. The spec holds nothing of the records except names of columns and their language. It is
     valid; `before` has the commands that make what it needs.
 
     Args:
@@ -38,15 +38,15 @@ def propose_spec(
         protect: the unit that the guarantee hides; needed for text, and decided for all others.
         text: the column of the texts; by default, the one with the most words.
         id: a column that never repeats; by default, one that is named as an id.
-        user: the column that tells users; by default, one that is named so.
+        user: the column that names users; by default, one with such a name.
         users: the approximate number of users, a public figure, where they are protected.
         label: a column to copy as it is: nothing protects it.
-        language: the texts' language, as a code; by default, what their script or their frequent
-            words tell.
+        language: the texts' language, as a code; by default, the one that their script or their
+            frequent words suggest.
         output: the file to write, which must not exist; None writes none.
 
     Raises:
-        InputError: anything that a person can mend.
+        InputError: anything that a person can fix.
     """
     from quietcorpus.pipelines.init import columns
     from quietcorpus.pipelines.init.answers import Protected, Wanted, answers, unit

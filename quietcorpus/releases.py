@@ -54,7 +54,7 @@ def release(
         summary: a place outside the output for a summary of this run, however it ends: how, why,
             and at what cost. It replaces the summary of an earlier run.
         deadline: minutes until publication, after which the run is interrupted and raises
-            `Unavailable`; for the main thread alone.
+            `Unavailable`; only in the main thread.
         worker_timeout: minutes that a job on a cluster waits for a first worker, or for another
             one once all are lost, before it raises `Unavailable`.
 
@@ -62,7 +62,7 @@ def release(
         The card, with the content of `release.json`.
 
     Raises:
-        InputError: anything that a person can mend.
+        InputError: anything that a person can fix.
         StageError: a failure of a worker or an engine; `Unavailable` where another try may help.
         GraphIsValid: `beam_options` ask for a dry run, and the job's graph is valid.
     """
@@ -124,16 +124,16 @@ def dry_run(
 ) -> DryRun:
     """Return what a release would promise, cost and take; spend nothing, and publish nothing.
 
-    All is checked that `release` checks before it begins, but whether places can be written to.
-    The arguments are those of `release`. Where the noise and the files allow it, some documents are
-    made of public words and released into a temporary folder, which is deleted, to see how long a
-    document takes; that takes about ten seconds.
+    This checks all that `release` checks before it begins, except whether places can be written to.
+    The arguments are those of `release`. If the noise and the files allow it, this makes some
+    documents of public words and releases them into a temporary folder, which it deletes, to
+    measure the time of a document; that takes about ten seconds.
 
     Returns:
-        What is foreseen. If the ledger would refuse the release, `ledger["refused"]` says why.
+        The forecast. If the ledger would refuse the release, `ledger["refused"]` says why.
 
     Raises:
-        InputError: anything that a person can mend, but a refusal of the ledger.
+        InputError: anything that a person can fix, except a refusal of the ledger.
         StageError: a store does not answer (`Unavailable`).
     """
     one_of("if_exists", if_exists, ("refuse", "ok"))
@@ -155,8 +155,8 @@ def dry_run(
 def release_claim(output: Place, reason: str) -> list[str]:
     """Free an output from a run that died and that nobody will repeat; return what is left there.
 
-    What the run has staged, uploaded and published without its card is deleted. The files that are
-    left are of no run that this version knows. A ledger gives nothing back by that: see
+    This deletes what the run has staged, uploaded and published without its card. The files that
+    are left are of no run that this version knows. It gives nothing back to a ledger: see
     `quietcorpus.ledger.release_reservation`.
 
     Args:
@@ -217,8 +217,8 @@ def load(release: Place, *, words: bool = False) -> LoadedRelease:
 
     Args:
         release: the release's place.
-        words: give the column `terms` of bags of words as the words themselves, list<string>; it
-            holds the numbers of the vocabulary's terms, list<int32>, otherwise.
+        words: give the column `terms` of bags of words as the words themselves, list<string>;
+            otherwise it holds the numbers of the vocabulary's terms, list<int32>.
 
     Returns:
         The card, the `tables` by name, and the main one of them as `rows`.
@@ -249,10 +249,10 @@ def export_card(
         form: `registry`, a record for the registry of deployments of differential privacy (YAML);
             `croissant`, metadata that loaders read (JSON-LD, version 1.1); `sp800-226`, the
             components of NIST's guidelines (Markdown); `datasheet` (Markdown).
-        curator: who publishes the release, which no card says; needed for `registry`.
+        curator: the publisher of the release, which no card names; needed for `registry`.
         curator_type: the type of that party; needed for `registry`.
-        use: what the release is meant for; needed for `registry`.
-        region: which region the documents are of, or whose law applies; needed for `registry`.
+        use: the purpose of the release; needed for `registry`.
+        region: the region of the documents, or the one whose law applies; needed for `registry`.
 
     Raises:
         InputError: there is no card, it does not agree with itself, or something is missing.
@@ -284,13 +284,13 @@ def reconstruct(
     Args:
         release: the release's place.
         output: the place for the new release.
-        factors: the number of topics of the model; take more where there is less noise.
+        factors: the number of topics of the model; take more if there is less noise.
         engine: threads, or Ray: the cluster of RAY_ADDRESS, else one on this machine.
         progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
         on_publishing: called just before publication; afterwards the new release may exist.
 
     Raises:
-        InputError: anything that a person can mend.
+        InputError: anything that a person can fix.
         StageError: a worker ended.
     """
     one_of("engine", engine, ("local", "ray"))
@@ -318,7 +318,7 @@ def vary(
     progress: bool = False,
     on_publishing: Callable[[], None] | None = None,
 ) -> Card:
-    """Have a command write the texts of a release of public texts anew, and publish the result.
+    """Have a command rewrite the texts of a release of public texts, and publish the result.
 
     The command reads the released rows as JSON Lines on its standard input, with `id`, `text` and
     `label` if there are labels, and writes `{"id": ..., "text": ...}` for each, in order. The
@@ -334,7 +334,7 @@ def vary(
         on_publishing: called just before publication; afterwards the new release may exist.
 
     Raises:
-        InputError: anything that a person can mend, such as a command that fails.
+        InputError: anything that a person can fix, such as a command that fails.
         StageError: the command takes too long.
     """
     flags(progress=progress)

@@ -52,9 +52,9 @@ def calibrate_public_texts(
         delta: of the release; None with geometric noise alone.
         noise: `gaussian`, or `geometric`, whose delta is zero.
         nearest: numbers of texts that a document votes for.
-        votes: `equal`, `falling`, or both: what the nearest of these texts get.
-        label: the column of a label, which becomes the release's strata: what a classifier learns
-            is then compared, and else distances.
+        votes: `equal`, `falling`, or both: the votes of the nearest of these texts.
+        label: the column of a label, which becomes the release's strata: settings are then compared
+            by what a classifier learns, and otherwise by distances.
         text: the column of the text.
         encoder: of pools that carry none: a folder, or the name, of a sentence-transformers model.
         documents: the number of documents that will be released; None for half of those here.
@@ -65,7 +65,7 @@ def calibrate_public_texts(
         progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
 
     Raises:
-        InputError: anything that a person can mend.
+        InputError: anything that a person can fix.
     """
     flags(progress=progress)
     whole(documents=documents)
@@ -127,12 +127,12 @@ def calibrate_rounds(
         share: the first release's share of epsilon.
 
     Returns:
-        The epsilons to give the two releases, `first` and `second`, and the `epsilon` that both
-        come to. Of Gaussian noise it is that of the exact composition, at `delta`, and there are
-        `noise_multipliers`; of geometric noise it is the plain sum.
+        The epsilons to give the two releases, `first` and `second`, and the `epsilon` of both
+        together. For Gaussian noise it is that of the exact composition, at `delta`, and there are
+        `noise_multipliers`; for geometric noise it is the plain sum.
 
     Raises:
-        InputError: anything that a person can mend.
+        InputError: anything that a person can fix.
     """
     exact_delta = _delta_of(noise, delta)
     between_0_and_1(share=float(exact(share)))
@@ -149,8 +149,7 @@ def _delta_of(noise: str, delta: Number | None) -> Fraction | None:
     one_of("noise", noise, ("gaussian", "geometric"))
     if (delta is None) != (noise == "geometric"):
         raise InputError(
-            "delta: is of Gaussian noise, and needed for it; give either a delta, or geometric "
-            "noise"
+            "delta: Gaussian noise needs it, and no other takes it; give it, or geometric noise"
         )
     if delta is None:
         return None

@@ -72,7 +72,7 @@ def build(
     seed: int,
     progress: bool,
 ) -> CandidatesManifest:
-    """Build candidates from the documents at `source`; raises InputError for what can be mended.
+    """Build candidates from the documents at `source`; raises InputError for what can be fixed.
 
     Encoding runs where `encoding.session` says, and training where Ray encodes. The columns `id`
     and `keep`, and the text if it is kept, name the candidates, and change nothing else.

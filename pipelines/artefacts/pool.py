@@ -57,7 +57,7 @@ def build(
     search: str | None = None,
     seed: int = 1,
 ) -> PoolManifest:
-    """Build a pool of the documents at `source`; raises InputError for what can be mended.
+    """Build a pool of the documents at `source`; raises InputError for what can be fixed.
 
     A model encodes where `encoding.session` says. `search` asks for inverted lists, as in
     `ivf:lists=4096`, which pools of more than `MOST_COMPARED` texts have in any case; `seed` is of

@@ -66,9 +66,7 @@ def parse(search: str, seed: int) -> Asked:
             "ivf:lists=NUMBER,probes=NUMBER"
         )
     if seed > LARGEST_SEED:
-        raise InputError(
-            f"seed: {seed} is not allowed; lists are trained by one of {LARGEST_SEED} at most"
-        )
+        raise InputError(f"seed: {seed} is not allowed; give one of {LARGEST_SEED} at most")
     lists, probes = int(found[1]), found[2] and int(found[2])
     if probes and probes > lists:
         raise InputError(f"search: probes={probes:,} is more than the {lists:,} lists; give less")

@@ -44,14 +44,14 @@ class Rescaling:
         amount = Fraction(form[1])
         if given.startswith("covariance"):
             if amount >= 1:
-                raise InputError("rescale: lambda is below 1, so that no direction loses all noise")
+                raise InputError("rescale: lambda must be below 1, else a direction has no noise")
             if weights is not None:
                 raise InputError("public_weights: they are for information; leave them out")
             return cls(amount, None)
         if not 0 < amount <= _MOST_POWER:
-            raise InputError(f"rescale: power is above 0, and at most {_MOST_POWER}")
+            raise InputError(f"rescale: power must be above 0, and at most {_MOST_POWER}")
         if weights is None:
-            raise InputError("rescale: information is that of public weights; give public_weights")
+            raise InputError("rescale: information needs public weights; give public_weights")
         return cls(amount, FileSource.resolve("public_weights", absolute(weights)))
 
     @property

@@ -61,7 +61,7 @@ def build(
     rescale: str | None = None,
     public_weights: str | None = None,
 ) -> IndexManifest:
-    """Build an index of the vectors at `source`; raises InputError for what a person can mend.
+    """Build an index of the vectors at `source`; raises InputError for what a person can fix.
 
     `guarantee` is the path of a JSON file (a release's card will do) that states the guarantee
     under which private vectors were made. With `only="codes"`, the index has no vectors; it has the
@@ -76,7 +76,7 @@ def build(
     if bits < 1 or bits % 64:
         raise InputError(f"bits: {bits} is not allowed; give a positive multiple of 64")
     if seed < 0:
-        raise InputError(f"seed: {seed} is not allowed; give a whole number from 0 on")
+        raise InputError(f"seed: {seed} is not allowed; give a whole number of 0 or more")
     if search is not None and only is not None:
         raise InputError("search: lists are of vectors; give `search` or `only`, not both")
     lists = None if search is None else _lists(search, seed)
@@ -207,9 +207,7 @@ def _lists(search: str, seed: int) -> int:
             f"search: {search!r} is not allowed; give ivf:lists=NUMBER, such as ivf:lists=4096"
         )
     if seed > LARGEST_SEED:
-        raise InputError(
-            f"seed: {seed} is not allowed; lists are trained by one of {LARGEST_SEED} at most"
-        )
+        raise InputError(f"seed: {seed} is not allowed; give one of {LARGEST_SEED} at most")
     return int(number)
 
 
@@ -263,7 +261,7 @@ def _promise(provenance: str, guarantee: str | None) -> dict[str, Any] | None:
     """Read the guarantee under which private vectors were made."""
     if (provenance == "private") != (guarantee is not None):
         raise InputError(
-            "guarantee: give one for `provenance=private`, and for that alone: the guarantee "
+            "guarantee: give one for `provenance=private`, and only then: the guarantee "
             "under which the vectors were made, as JSON (a release.json will do)"
         )
     if guarantee is None:

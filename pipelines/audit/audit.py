@@ -53,7 +53,7 @@ def audit(
         The content of `audit.json`.
 
     Raises:
-        InputError: anything that a person can mend; nothing is written then.
+        InputError: anything that a person can fix; nothing is written then.
     """
     if output is not None:
         refuse_in_release("output", output)

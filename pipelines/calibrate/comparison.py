@@ -63,7 +63,7 @@ def compare(
         The content of `comparison.json`.
 
     Raises:
-        InputError: anything that a person can mend; nothing is written then.
+        InputError: anything that a person can fix; nothing is written then.
     """
     require_installed("matplotlib", extra="calibrate")
     terms, rows = _common(first, second)

@@ -86,7 +86,7 @@ def report(
         The content of `search-report.json`. All but the speeds follow from the settings.
 
     Raises:
-        InputError: anything that a person can mend; nothing is written then.
+        InputError: anything that a person can fix; nothing is written then.
     """
     engines = _engines(index, settings.probes)
     if output is None:

@@ -70,7 +70,7 @@ def calibrate(
         The content of `calibration.json`.
 
     Raises:
-        InputError: anything that a person can mend; nothing is written then.
+        InputError: anything that a person can fix; nothing is written then.
     """
     require_installed("matplotlib", extra="calibrate")
     Output(output).require_writable()

@@ -67,7 +67,7 @@ def audit(
         The content of `canaries.json`, in which nothing is of the corpus's text.
 
     Raises:
-        InputError: anything that a person can mend; nothing is written then.
+        InputError: anything that a person can fix; nothing is written then.
     """
     if output is not None:
         refuse_in_release("output", output)

@@ -34,7 +34,7 @@ def game(kind: UserLevelKind, canaries: int, corpus: Corpus) -> Game:
     words = words_for(own.public, own.tokenizer, corpus, _FREQUENT)
     each = min(_PAIRS, len(words) // 2, own.spec.tokens // (2 * _REPEATED))
     if each < 1:
-        raise InputError("canaries: they need two words, and more tokens of a user; give more")
+        raise InputError("canaries: they need two words, and more tokens per user; give more")
     pairs = [_pairs(words, each) for _ in range(canaries)]
     counted = isinstance(kind, CountedEmbeddingsKind)
     signal = _of_counts if counted else _of_training

@@ -100,7 +100,7 @@ def enough(canaries: int, most: int, of: str) -> None:
     """Raise InputError for more canaries than can be told apart."""
     if canaries > most:
         raise InputError(
-            f"canaries: {canaries:,} are too many: {of} have room for {most:,}; give at most so "
+            f"canaries: {canaries:,} are too many: {of} have room for {most:,}; give at most that "
             "many, and more runs"
         )
 

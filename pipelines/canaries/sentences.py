@@ -109,8 +109,8 @@ def game(kind: Kind, canaries: int, corpus: Corpus) -> Game:
         best = max(pairs, key=lambda pair: pair.tells(float(cost.epsilon)), default=None)
         if best is None:
             raise InputError(
-                "canaries: the splitter of the candidates' language divides no documents that are "
-                "made of sentences into these"
+                "canaries: the splitter of the candidates' language does not divide documents made "
+                "of sentences into those sentences"
             )
         return _drawn(best, canaries, made)
 

@@ -211,11 +211,11 @@ def check(output: str, card: Card) -> None:
             "guarantee narrowed"
         )
     if card.counts is not None:
-        raise InputError(f"{uri}: counts: they tell whether a document is there, and are no part")
+        raise InputError(f"{uri}: counts: they tell whether a document is there; drop them")
     if mechanism.variation is not None and UNCHECKED not in card.guarantee.not_protected:
         raise InputError(f"{uri}: guarantee: it does not say what a command may have read")
     if (mechanism.user is None) != (mechanism.norms is None):
-        raise InputError(f"{uri}: mechanism.norms: they are of users, and of nothing else")
+        raise InputError(f"{uri}: mechanism.norms: only releases of users have them")
     search = mechanism.search
     if search is not None and not search.probes <= search.lists <= mechanism.pool_texts:
         raise InputError(

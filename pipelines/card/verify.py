@@ -145,7 +145,7 @@ def _check_words(uri: str, card: Card, total: Guarantee) -> None:
             f"{uri}: budget: what release and private artefacts cost together is not as they say"
         )
     if card.guarantee != guarantee(total, limits, card.artefacts, counted=counted, noise=noise):
-        raise InputError(f"{uri}: guarantee: its words are not the budget's")
+        raise InputError(f"{uri}: guarantee: its words do not match the budget")
 
 
 def _check_promise(uri: str, card: Card) -> None:

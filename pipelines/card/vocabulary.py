@@ -33,4 +33,4 @@ def check_vocabulary(uri: str, vocabulary: Mapping[str, Any], stages: Sequence[S
     except (KeyError, TypeError):
         stated = None
     if spent != stated or len(spent) < len(stages):
-        raise InputError(f"{uri}: budget: the vocabulary costs other than the mechanism says")
+        raise InputError(f"{uri}: budget: the vocabulary's cost is not the mechanism's")

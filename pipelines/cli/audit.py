@@ -37,11 +37,11 @@ from quietcorpus.pipelines.cli.options import quiet_option
 def audit(spec: str, **given: Any) -> Iterator[str]:
     """Test the mechanisms of SPEC against their stated guarantees.
 
-    Where the law of an output can be computed, so is its largest privacy loss. In all cases, the
-    code that would run is run on inputs that are as far apart as the statement allows, and a lower
-    bound of epsilon is computed from its draws. No corpus is read: inputs are made up, and the
-    spec's own input need not exist. If an audit finds more than is stated, the exit code is 1. If
-    all pass, this proves nothing: it only means that these audits looked and found nothing.
+    If the law of an output can be computed, the audit computes its largest privacy loss from it. In
+    all cases, it runs the code of a release on inputs that are as far apart as the statement
+    allows, and computes a lower bound of epsilon from the draws. It reads no corpus: inputs are
+    made up, and the spec's own input need not exist. If an audit finds more than is stated, the
+    exit code is 1. If all pass, this proves nothing: these audits looked and found nothing.
 
     \b
       quietcorpus audit spec.yaml

@@ -25,9 +25,9 @@ from quietcorpus.pipelines.cli.options import (
 @click.argument("source", required=False)
 @click.option(
     "--vocabulary",
-    help="The vocabulary of the planned release: text with a term a line, or Parquet.",
+    help="The vocabulary of the planned release: text with one term per line, or Parquet.",
 )
-@click.option("--histogram", help="In place of SOURCE: a release whose vocabulary has weights.")
+@click.option("--histogram", help="Instead of SOURCE: a release whose vocabulary has weights.")
 @click.option(
     "--epsilons",
     required=True,
@@ -77,9 +77,9 @@ from quietcorpus.pipelines.cli.options import (
 def calibrate_bags(source: str | None, **given: Any) -> Iterator[str]:
     """Find the best map and number of bins for a budget, with `quietcorpus reconstruct` in mind.
 
-    Releases of the public documents at SOURCE are simulated and reconstructed, and 20 topics of the
-    results are compared with the documents' own. Without public text, documents of the same number
-    and mean length are drawn from topics around the noisy histogram of a release:
+    This simulates releases of the public documents at SOURCE, reconstructs them, and compares 20
+    topics of the results with the documents' own. Without public text, it draws documents of the
+    same number and mean length from topics around the noisy histogram of a release:
 
     \b
       quietcorpus calibrate bag-of-words 'public/*.parquet' --vocabulary words.txt --epsilons 1,2

@@ -44,10 +44,10 @@ from quietcorpus.pipelines.cli.options import (
 def calibrate_compare(first: str, second: str, output: str, **given: Any) -> Iterator[str]:
     """Measure what Madlib does to the words that the indexes A and B share, in each of them.
 
-    The same epsilon means another privacy in another embedding. For every epsilon of the grid, this
-    measures N_w and S_w as `quietcorpus calibrate words` does, the proxies of Renyi entropies that
-    follow from them, and the epsilon of B at which words fare as in A. Both embeddings have the
-    common words alone:
+    The same epsilon gives a different level of privacy in another embedding. For every epsilon of
+    the grid, this measures N_w and S_w as `quietcorpus calibrate words` does, the proxies of Renyi
+    entropies that follow from them, and the epsilon of B at which words fare as in A. Both
+    embeddings are reduced to the common words:
 
     \b
       quietcorpus calibrate compare glove-300 fasttext-300 --epsilons 5,8,12,18,27,40 \\

@@ -33,7 +33,7 @@ from quietcorpus.pipelines.cli.options import (
 @click.option(
     "--epsilons", required=True, type=Numbers(), help="The epsilons of a document, such as 0.5,1."
 )
-@click.option("--delta", type=DeltaNumber(), help="The release's delta, of Gaussian noise.")
+@click.option("--delta", type=DeltaNumber(), help="The release's delta, for Gaussian noise.")
 @noise_option
 @click.option(
     "--nearest",
@@ -48,7 +48,7 @@ from quietcorpus.pipelines.cli.options import (
     show_default=True,
     multiple=True,
     type=click.Choice(["equal", "falling"]),
-    help="What these texts get: all the same, or nearer ones more; may be given again.",
+    help="The votes of these texts: equal, or more for nearer ones; may be given again.",
 )
 @click.option(
     "--label",
@@ -85,8 +85,8 @@ def calibrate_public_texts(source: str, **given: Any) -> Iterator[str]:
     """Find the best pool, and the number of texts that a document votes for, for a budget.
 
     The public documents at SOURCE should be like the private ones, and must be in no pool. Half of
-    them vote, and what would be released is compared with the other half: by the distance of its
-    texts from the documents, and with a label by what a classifier learns:
+    them vote. The texts that a release would hold are compared with the other half: by their
+    distance from the documents, or, with a label, by what a classifier learns from them:
 
     \b
       quietcorpus calibrate public-texts reviews.parquet --pool pool-a --pool pool-b \\

@@ -16,7 +16,7 @@ from quietcorpus.pipelines.cli.options import DeltaNumber, Number, noise_option
 @click.option(
     "--epsilon", required=True, type=Number(), help="The epsilon of both releases together."
 )
-@click.option("--delta", type=DeltaNumber(), help="Their delta, of Gaussian noise.")
+@click.option("--delta", type=DeltaNumber(), help="Their delta, for Gaussian noise.")
 @noise_option
 @click.option(
     "--share",
@@ -28,8 +28,8 @@ from quietcorpus.pipelines.cli.options import DeltaNumber, Number, noise_option
 def calibrate_rounds(**given: Any) -> Iterator[str]:
     """Split a budget between two releases of public texts, of which the first narrows the pool.
 
-    Compute, before the first release, what to give as `epsilon` and `delta` of either, so that
-    both together keep to the budget. It holds for documents, and for users. Nothing is read:
+    Before the first release, this computes the `epsilon` and `delta` of each release, so that both
+    together keep to the budget. It holds for documents and for users, and reads nothing:
 
     \b
       quietcorpus calibrate rounds --epsilon 0.5 --delta 1e-6

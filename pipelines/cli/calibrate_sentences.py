@@ -41,8 +41,8 @@ def calibrate_sentences(candidates: str, source: str, **given: Any) -> Iterator[
     the table gives the best number of projections or directions, the closeness of the released
     embedding to the document's own (the cosine of their deviations from the centre of public
     sentences), and the depth of the drawn candidate (its utility divided by the number of
-    sentences). They are exact expectations over the draws of deep-candidate, and averages over
-    draws of projected-mean.
+    sentences). For deep-candidate the figures are exact expectations over its draws, and for
+    projected-mean averages over draws.
     """
     from quietcorpus.pipelines.calibrate.sentences import lines
 

@@ -47,7 +47,7 @@ from quietcorpus.pipelines.cli.options import (
 @draws_option
 @click.option(
     "--weights",
-    help="Parquet of term and weight, by which words are drawn; public, such as a release's.",
+    help="Parquet of term and weight, to draw words by; public, such as that of a release.",
 )
 @eta_option
 @click.option("--unchanged-at-most", type=Number(), help="Solve for epsilon: N_w is at most this.")
@@ -71,7 +71,7 @@ from quietcorpus.pipelines.cli.options import (
 @click.option(
     "--truncation",
     type=Number(),
-    help="For tem: the distance beyond which all words are equally likely; else by epsilon.",
+    help="For tem: the distance beyond which all words are equally likely; by default, by epsilon.",
 )
 @click.option(
     "--tuning",
@@ -81,7 +81,7 @@ from quietcorpus.pipelines.cli.options import (
 @click.option(
     "--search",
     metavar="ENGINE[:probes=NUMBER]",
-    help="The engine that a release would use: faiss-ivf:probes=32, say; exact by default.",
+    help="The engine that a release would use, such as faiss-ivf:probes=32; by default exact.",
 )
 @click.option(
     "--document-epsilon",
@@ -113,7 +113,8 @@ def calibrate_words(index: str, output: str, **given: Any) -> Iterator[str]:
         --unchanged-at-most 0.5 --set-size-at-least 50 --output calibrated
 
     With --document-epsilon, --document-delta and --document-words, it finds the largest epsilon of
-    a word at which documents of at most so many words, any of which may be replaced, keep to them.
+    a word at which documents of at most that many words keep to this epsilon and delta, whichever
+    of their words are replaced.
     """
     from quietcorpus.pipelines.calibrate.words_report import lines
 

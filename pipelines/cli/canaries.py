@@ -52,11 +52,11 @@ from quietcorpus.pipelines.cli.options import processes_option, quiet_option
 def canaries(spec: str, beam_options: tuple[str, ...], **given: Any) -> Iterator[str]:
     """Test releases of SPEC as a whole, by canaries that coins put into a copy of its corpus.
 
-    The copy is released as the spec says, from reading to published files, on the engine that
-    BEAM_OPTIONS name. The coins are then guessed from the published files, and the guesses bound
-    epsilon from below. If that is more than is stated, the exit code is 1. Nothing is published, no
-    ledger is asked, and the copy and its releases are deleted. What is printed and written holds no
-    text of the corpus, but depends on it, without protection.
+    The command releases the copy as the spec says, from reading to published files, on the engine
+    that BEAM_OPTIONS name. It then guesses the coins from the published files, and the guesses
+    bound epsilon from below. If the bound is more than is stated, the exit code is 1. It publishes
+    nothing, asks no ledger, and deletes the copy and its releases. Its output holds no text of the
+    corpus, but depends on the corpus without protection.
 
     \b
       quietcorpus canaries spec.yaml

@@ -14,7 +14,7 @@ from quietcorpus.pipelines.cli.command import command
 def card() -> None:
     """Put a release's card into forms that others take.
 
-    They are made from release.json alone.
+    The forms are made from release.json alone.
     """
 
 
@@ -27,14 +27,14 @@ def card() -> None:
     type=click.Choice(["registry", "croissant", "sp800-226", "datasheet"]),
     help="The form.",
 )
-@click.option("--curator", help="Who publishes the release, which no card says.")
+@click.option("--curator", help="The publisher of the release, which no card names.")
 @click.option(
     "--curator-type",
     type=click.Choice(["Government", "Industry", "Nonprofit"]),
     help="The type of the curator.",
 )
-@click.option("--use", help="What the release is meant for.")
-@click.option("--region", help="Which region the documents are of, or whose law applies.")
+@click.option("--use", help="The purpose of the release.")
+@click.option("--region", help="The region of the documents, or the one whose law applies.")
 def export(release: str, form: str, **given: str | None) -> Iterator[str]:
     """Print the card of RELEASE (a folder or an object-store URI) in another form.
 
@@ -45,7 +45,7 @@ def export(release: str, form: str, **given: str | None) -> Iterator[str]:
       datasheet  a datasheet for datasets (Gebru et al.), Markdown
 
     A registry's record needs --curator, --curator-type, --use and --region; the others take them
-    where they have a place for them. What a card does not know is marked so.
+    if they have a place for them. Each form marks what the card does not know.
 
     \b
       quietcorpus card export released/complaints --as croissant > croissant.json

@@ -112,7 +112,7 @@ def evaluate(release: str, sweep: Sequence[str], **given: Any) -> Iterator[str]:
 
     The report (evaluation.html, with its numbers in the same folder) is made from the private
     corpus, without protection: keep it where the corpus is. As long as it stays there, nothing is
-    published, and no budget is spent. The same command goes on where a run was stopped.
+    published, and no budget is spent. The same command resumes a run that was stopped.
 
     \b
       quietcorpus evaluate releases/complaints --against 'corpus/*.parquet' --spec spec.yaml \\

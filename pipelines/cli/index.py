@@ -34,7 +34,7 @@ def _pool_encoder_option(default: str) -> Callable[[Any], Any]:
 
 @click.group(short_help="Make word indexes, candidates, pools and vocabularies.")
 def index() -> None:
-    """Build and inspect what releases share: word indexes, candidates and pools.
+    """Build and inspect artefacts that releases share: word indexes, candidates and pools.
 
     A word index holds words, their vectors and binary codes, for `kind: words`. Candidates are
     public documents, for `kind: sentence-embeddings`, and a pool holds public texts, for `kind:
@@ -61,9 +61,9 @@ def index() -> None:
 @click.option(
     "--only",
     type=click.Choice(["codes"]),
-    help="Leave out the vectors: a small index, for the mechanism brr alone.",
+    help="Leave out the vectors: a small index, only for the mechanism brr.",
 )
-@click.option("--words", help="The words of a FAISS index or of vectors in .npy, one a line.")
+@click.option("--words", help="The words of a FAISS index or of vectors in .npy, one per line.")
 @click.option(
     "--search",
     metavar="ivf:lists=NUMBER",
@@ -88,7 +88,7 @@ def build(source: str, output: str, **given: Any) -> Iterator[str]:
     SOURCE is word2vec text or binary (.vec, .txt, .bin, also with .gz), GloVe text, fastText's .vec
     or model (.bin), gensim KeyedVectors (.kv), NumPy's .npz (arrays `words` and `vectors`) or .npy,
     or FAISS's .faiss (Flat or IVF,Flat by Euclidean distance), on this machine or in an object
-    store. The words of .npy and .faiss are in --words, else in a .txt of the same name and folder.
+    store. The words of .npy and .faiss are in --words, or in a .txt of the same name and folder.
     The lists of IVF,Flat serve the engine faiss-ivf. Words that the tokeniser never yields
     (capitals, digits, punctuation, phrases) are left out.
     """
@@ -169,9 +169,9 @@ def build_candidates(source: str, output: str, **given: Any) -> Iterator[str]:
     """Make candidates of the public documents at SOURCE, for `kind: sentence-embeddings`.
 
     SOURCE is a file, a glob or a saved Hugging Face dataset (Parquet, Arrow, JSON Lines, CSV or
-    text), on this machine or in an object store. A fifth more documents than candidates are taken,
-    to measure with. Sentences are encoded, and the recoder is trained, on Ray: on the cluster that
-    RAY_ADDRESS names, else on this machine. With --id, --keep and --keep-text, the file
+    text), on this machine or in an object store. The command takes a fifth more documents than
+    candidates, to measure with. It encodes sentences, and trains the recoder, on Ray: on the
+    cluster that RAY_ADDRESS names, or on this machine. With --id, --keep and --keep-text, the file
     documents.parquet says which document each candidate is: `candidate`, `id`, the columns kept,
     and `text`.
     """
@@ -196,7 +196,7 @@ def build_candidates(source: str, output: str, **given: Any) -> Iterator[str]:
 @click.option(
     "--search",
     metavar="ivf:lists=NUMBER[,probes=NUMBER]",
-    help="Make inverted lists, of which so many are searched for a document; more than 100,000 "
+    help="Make inverted lists, of which a document searches some (probes); more than 100,000 "
     "texts have them in any case. Unless given, probes are the fewest that find 95 % of the 20 "
     "nearest texts.",
 )
@@ -207,8 +207,8 @@ def build_pool(source: str, output: str, **given: Any) -> Iterator[str]:
     """Make a pool of the public texts at SOURCE, for `kind: public-texts`.
 
     SOURCE is a file, a glob or a saved Hugging Face dataset (Parquet, Arrow, JSON Lines, CSV or
-    text), on this machine or in an object store. Each document is a text, up to 2,000,000 of them;
-    empty ones are left out, and so are those that an earlier one equals or nearly equals.
+    text), on this machine or in an object store. Each document is a text, up to 2,000,000 of them.
+    The command leaves out empty texts, and those that equal or nearly equal an earlier one.
     """
     manifest = qc.build_pool(source, output, **given)
     yield f"pool          {output}"
@@ -218,7 +218,7 @@ def build_pool(source: str, output: str, **given: Any) -> Iterator[str]:
 @command(
     "narrow-pool",
     group=index,
-    short_help="Make a pool of what a release found in one.",
+    short_help="Narrow a pool to the lists that stood out in a release.",
     note="; nothing was written",
 )
 @click.argument("release")
@@ -227,11 +227,11 @@ def build_pool(source: str, output: str, **given: Any) -> Iterator[str]:
 @_pool_encoder_option("lsa")
 @quiet_option
 def narrow_pool(release: str, pool: str, output: str, **given: Any) -> Iterator[str]:
-    """Make a pool of what RELEASE, of `kind: public-texts`, found in its pool.
+    """Narrow the pool of RELEASE, of `kind: public-texts`, to the lists that stood out in it.
 
-    The texts of the pool's lists whose noisy votes, added up, stand out of the noise make a pool of
-    their own, with an encoder of their own, for another release at what is left of the budget. The
-    pool carries the guarantee of the first release, whose cost comes on top.
+    The noisy votes of a list, added up, must stand out from the noise. The texts of these lists
+    become a pool of their own, with an encoder of their own, for another release at what is left
+    of the budget. The pool carries the guarantee of the first release, whose cost is additional.
     """
     manifest = qc.narrow_pool(release, pool, output, **given)
     yield f"pool          {output}"
@@ -260,10 +260,10 @@ def narrow_pool(release: str, pool: str, output: str, **given: Any) -> Iterator[
     "icu-words-v1 for Chinese and Japanese, else unicode-words-v1.",
 )
 def build_vocabulary(output: str, **given: Any) -> Iterator[str]:
-    """Make a public vocabulary of the most frequent words that wordfreq has of a language.
+    """Make a public vocabulary of the most frequent words of a language, from wordfreq.
 
     The list is `words.txt` in the folder, for `vocabulary: {public: ...}` in a spec. manifest.json
-    says where the words are from, and under which licence.
+    names the source of the words and its licence.
     """
     made = qc.build_vocabulary(output, **given)
     yield f"vocabulary    {output}/words.txt"
@@ -279,7 +279,7 @@ def build_vocabulary(output: str, **given: Any) -> Iterator[str]:
 def show(index: str, words: Sequence[str]) -> Iterator[str]:
     """Verify the artefact at INDEX (a folder or an object-store URI), and print its content.
 
-    Of a word index, these are its manifest, norms, and a few neighbours; of candidates, their
+    For a word index, it prints the manifest, norms, and a few neighbours; for candidates, their
     description and, if they were built with --id or --keep, a line for each with its names.
     """
     yield from _shown(index, list(words))
@@ -340,8 +340,8 @@ class _Probes(click.ParamType):
 def search_report(place: str, **given: Any) -> Iterator[str]:
     """Compare the engines that find the words of noisy vectors, on the index at INDEX.
 
-    For every epsilon and engine, this measures how often the nearest word is found (recall@1), how
-    many words are found in a second by one thread, and what a release by Madlib would do to words:
+    For every epsilon and engine, this measures how often it finds the nearest word (recall@1), how
+    many words one thread finds per second, and what a release by Madlib would do to words:
     N_w and S_w, as `quietcorpus calibrate words` measures them. The engine faiss-ivf needs an index
     that was built with --search.
     """

@@ -51,15 +51,15 @@ def _named(language: str | None, *, guessed: bool) -> str:
 )
 @click.option("--text", help="The column of the texts; by default, the one with the most words.")
 @click.option("--id", help="A column that never repeats; by default, one that is named as an id.")
-@click.option("--user", help="The column that tells users; by default, one that is named so.")
+@click.option("--user", help="The column that names users; by default, one with such a name.")
 @click.option(
     "--users", type=click.IntRange(2), help="The approximate number of users, a public figure."
 )
 @click.option("--label", help="A column to copy as it is: nothing protects it.")
 @click.option(
     "--language",
-    help="The language of the texts, as a code, such as en, de or ja; by default, what their "
-    "frequent words or their script tell.",
+    help="The language of the texts, as a code, such as en, de or ja; by default, the one that "
+    "their frequent words or their script suggest.",
 )
 @click.option(
     "--output",
@@ -70,9 +70,9 @@ def _named(language: str | None, *, guessed: bool) -> str:
 def init(corpus: str, output: str, **given: Any) -> Iterator[str]:
     """Write a first spec for CORPUS, a file or a glob, with the reasons beside its values.
 
-    The first thousand records are looked at, for their columns. What you want and whom you protect
-    decide the kind of release. Nothing of a record is printed or written but names of columns, and
-    the language of the texts.
+    The command looks at the first thousand records, for their columns. What you want and whom you
+    protect decide the kind of release. The command prints and writes nothing of a record except
+    the names of columns and the language of the texts.
 
     \b
       quietcorpus init complaints.parquet --want counts --label product

@@ -28,8 +28,8 @@ _HEAD = click.option(
 def ledger() -> None:
     """Count the total cost of the releases of one corpus, and keep it below a cap.
 
-    A spec with `ledger: PLACE` reserves its budget there before anything is read, and spends it
-    when its release is published. PLACE is a folder, or a prefix of an object store with
+    A release whose spec has `ledger: PLACE` reserves its budget there before it reads anything, and
+    spends it when it is published. PLACE is a folder, or a prefix of an object store with
     conditional writes (s3://, gs://, azfs://). Many runs may use it at once.
     """
 
@@ -80,7 +80,7 @@ def show(place: str, as_json: bool, as_html: bool) -> Iterator[str]:
     if as_json:
         from quietcorpus.transforms.errors import InputError
 
-        raise InputError("--html: is another form than --json; leave one of them out")
+        raise InputError("--html: cannot be combined with --json; leave one of them out")
     yield api.page(place).rstrip("\n")
 
 
@@ -112,7 +112,7 @@ def verify(
     The exit code is 2 if a record or a card is wrong, and 1 if a counted release is not at its
     place. If you move a release, leave its release.json there.
 
-    The line `head` tells of all records. Keep it elsewhere, and give it next time: nothing else
+    The line `head` covers all records. Keep it elsewhere, and give it next time: nothing else
     shows that the last records were cut off.
     """
     found = api.verify(place, public_key=public_key, expected_head=expected_head)
@@ -162,7 +162,7 @@ def sign(place: str, expected_head: str | None) -> Iterator[str]:
 @click.argument("place")
 @click.argument("new_key", type=click.Path())
 def rotate_key(place: str, new_key: str) -> Iterator[str]:
-    """Let the key in the PEM file NEW_KEY follow the one that signs the ledger at PLACE.
+    """Replace the key that signs the ledger at PLACE by the key in the PEM file NEW_KEY.
 
     QUIETCORPUS_LEDGER_KEY_FILE names the old key, which signs the new one, and never returns. Then
     name the new one there, and give its public key to whoever verifies the ledger.
@@ -190,7 +190,7 @@ def change_caps(place: str, caps: str, reason: str) -> Iterator[str]:
 @click.option(
     "--releases",
     type=click.IntRange(min=1),
-    help="Compute what each of so many releases like that of one spec may spend.",
+    help="Compute what each of this many releases of one spec may spend.",
 )
 @click.option(
     "--per",
@@ -206,8 +206,8 @@ def plan(
     Nothing is reserved. The exit code is 3 if caps alone would refuse some of them, and 2 if
     anything else would refuse one.
 
-    With --releases and one spec, compute what each of so many releases like it may spend, under
-    each kind of account that its ledger could have been opened with.
+    With --releases and one spec, compute what each of that many releases like it may spend, under
+    each kind of account with which its ledger could have been opened.
 
     \b
       quietcorpus ledger plan --releases 52 --per release weekly.yaml
@@ -223,7 +223,7 @@ def plan(
         yield from _json_or(lines(schedule), schedule, as_json=as_json)
         return
     if per is not None:
-        raise InputError("--per: is of --releases; give their number, or leave it out")
+        raise InputError("--per: goes with --releases; give their number, or leave it out")
     found = api.plan(specs)
     yield from _json_or(plan_lines(found), found, as_json=as_json)
     from quietcorpus.transforms.errors import CapReached

@@ -56,7 +56,7 @@ def main() -> None:
     Environment:
       QUIETCORPUS_MASTER_KEY       the master key, 64 hexadecimal digits (32 bytes)
       QUIETCORPUS_MASTER_KEY_FILE  or a file that holds it, which nobody else may read
-    Without one, a fresh key is drawn, and the run cannot be repeated with the same noise.
+    Without one, each run draws a fresh key and cannot be repeated with the same noise.
 
     \b
       QUIETCORPUS_SIGNING_KEY_FILE       the private key, in PEM, that signs releases

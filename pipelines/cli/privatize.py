@@ -57,9 +57,9 @@ _Record = dict[str, Any]
 def privatize(jsonl: bool, text: str, keep: Sequence[str], **given: Any) -> Iterator[str]:
     """Replace the words of each line of standard input, as `kind: words` does.
 
-    A line comes out as soon as it is there. With --jsonl, of each object the text comes out, with
-    its words replaced, and the keys of --keep; all others are dropped. Noise is fresh: nothing can
-    be repeated, and nothing counts what a text that is privatised twice has cost.
+    Each line comes out as soon as it has come in. With --jsonl, only the text of each object comes
+    out, with its words replaced, and the keys of --keep; all others are dropped. Noise is fresh:
+    nothing can be repeated, and nothing counts the cost of a text that is privatised twice.
     """
     if keep and not jsonl:
         raise InputError("keep: is for JSON objects; give --jsonl as well, or drop it")
@@ -119,7 +119,7 @@ def _object(number: int, line: bytes, text: str, keep: Sequence[str]) -> _Record
         record = None
     if not isinstance(record, dict) or not isinstance(record.get(text), str):
         raise InputError(
-            f"line {number} of standard input is no JSON object with a text under {text!r}"
+            f"line {number} of standard input is not a JSON object with a text under {text!r}"
         )
     missing = [key for key in keep if key not in record]
     if missing:

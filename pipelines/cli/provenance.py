@@ -47,8 +47,8 @@ def provenance(spec: str, report: str, public: Sequence[str], **given: Any) -> I
     of the two can be made of a passage of the longer one by editing at most 3 of 10 words. Texts of
     fewer than 12 words do not count. If more texts are found than --accept, the exit code is 1.
 
-    This reads the corpus without protection. The report, and whether this command fails, tell of
-    the corpus: they are for whoever may read it, and no release runs this by itself.
+    This reads the corpus without protection. The report, and whether this command fails, reveal
+    facts about the corpus: they are for whoever may read it. No release runs this by itself.
 
     \b
       quietcorpus provenance spec.yaml --report private/provenance.json \\

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     "--dry-run",
     is_flag=True,
     help="Print what the release would promise, cost and take; spend nothing and publish nothing. "
-    "Beam's --dry_run=True, for Dataflow, is another thing: it builds the job's graph.",
+    "Beam's --dry_run=True, for Dataflow, is different: it builds the job's graph.",
 )
 @click.option(
     "--summary",
@@ -82,9 +82,9 @@ if TYPE_CHECKING:
 def release(spec: str, dry_run: bool, **given: Any) -> Iterator[str]:
     """Make the release that SPEC describes.
 
-    The spec is checked in full before anything is read. Every record is privatised, and the release
-    is published only when all of it is made. By default everything runs in this process; --workers
-    uses several processes, and Beam's own options, given after the spec, select any other engine.
+    The command checks the spec in full before it reads anything. It privatises every record, and
+    publishes the release only when all of it is made. By default everything runs in this process;
+    --workers uses several processes, and Beam's own options, after the spec, select another engine.
     To repeat a run that died, give the same command with the same master key. If the release is
     already complete, the command with --if-exists=ok succeeds and does nothing.
 
@@ -145,10 +145,10 @@ def _foreseen(spec: str, given: Mapping[str, Any]) -> Iterator[str]:
 def release_claim(output: str, reason: str) -> Iterator[str]:
     """Free OUTPUT from a run that died and that nobody will repeat.
 
-    What the run has staged, uploaded and published without its release.json is deleted, and then
-    its claim. That is refused while the run is alive: until it gave no sign of life for 15 minutes,
-    or on a local disk while its process runs. A run of an earlier version may give none while it
-    is alive: stop it first. A reservation in a ledger is not given back.
+    This deletes what the run has staged, uploaded and published without its release.json, and then
+    its claim. It refuses while the run is alive: until the run has given no sign of life for 15
+    minutes, or on a local disk while its process runs. A run of an earlier version may give none
+    while it is alive: stop it first. A reservation in a ledger is not given back.
     """
     left = qc.release_claim(output, reason)
     yield f"released  {output}"
@@ -168,8 +168,8 @@ def release_claim(output: str, reason: str) -> Iterator[str]:
 def verify(path: str, public_key: str | None, place: str | None, progress: bool) -> Iterator[str]:
     """Check the release at PATH (a folder or an object-store URI).
 
-    Every file's digest, row count and columns are compared with release.json, and release.json with
-    its schema. Files that it does not list are refused. The exit code is 0 if everything matches.
+    This compares every file's digest, row count and columns with release.json, and release.json
+    with its schema. It refuses files that are not listed. The exit code is 0 if everything matches.
     """
     card = qc.verify(path, public_key=public_key, ledger=place, progress=progress)
     yield f"verified  {path}: {len(card.files)} files are as release.json says"
@@ -189,16 +189,16 @@ def verify(path: str, public_key: str | None, place: str | None, progress: bool)
     default=30,
     show_default=True,
     type=click.IntRange(1),
-    help="The number of topics of the model; take more where there is less noise.",
+    help="The number of topics of the model; take more if there is less noise.",
 )
 @engine_option
 @quiet_option
 def reconstruct(path: str, output: str, **given: Any) -> Iterator[str]:
     """Make a better release from RELEASE, bags of words that were made with `include: [bins]`.
 
-    A low-rank model is fitted to the noisy counts, which are not clipped, with the known law of the
-    noise; every document is then drawn from the model. Anyone who holds RELEASE can do this: it
-    needs no corpus and no key, and costs no further budget. A stopped run goes on where it was.
+    This fits a low-rank model to the noisy counts, which are not clipped, with the known law of the
+    noise, and then draws every document from the model. Anyone who holds RELEASE can do this: it
+    needs no corpus and no key, and costs no further budget. A stopped run resumes where it was.
     """
     published = "; the release may be published: see whether `quietcorpus verify` finds it"
     card = qc.reconstruct(path, output, on_publishing=partial(on_failure, published), **given)
@@ -207,7 +207,7 @@ def reconstruct(path: str, output: str, **given: Any) -> Iterator[str]:
 
 
 @command(
-    short_help="Have a program write released public texts anew.",
+    short_help="Have a program rewrite released public texts.",
     note="; nothing was published",
 )
 @click.argument("path", metavar="RELEASE")
@@ -222,12 +222,12 @@ def reconstruct(path: str, output: str, **given: Any) -> Iterator[str]:
 )
 @quiet_option
 def vary(path: str, output: str, **given: Any) -> Iterator[str]:
-    """Make a release of what PROGRAM makes of the texts of RELEASE, public texts.
+    """Have PROGRAM rewrite the texts of RELEASE, public texts, and make a release of the result.
 
-    PROGRAM reads a JSON object a line, with `id`, `text` and any `label`, and writes one for each,
-    in order: `id` and the new `text`. Anyone who holds RELEASE can do this: it needs no corpus and
-    no key, and costs no further budget. PROGRAM has your rights and may read what you may: run it
-    where neither corpus nor key is.
+    PROGRAM reads one JSON object per line, with `id`, `text` and any `label`, and writes one for
+    each, in order: `id` and the new `text`. Anyone who holds RELEASE can do this: it needs no
+    corpus and no key, and costs no further budget. PROGRAM has your rights and may read what you
+    may: run it where neither corpus nor key is.
     """
     published = "; the release may be published: see whether `quietcorpus verify` finds it"
     card = qc.vary(path, output, on_publishing=partial(on_failure, published), **given)

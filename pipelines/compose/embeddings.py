@@ -95,7 +95,7 @@ class LearnEmbeddings(ComposedKind):
                 the output `errors`.
 
         Raises:
-            InputError: anything that a person can mend, also as the transform is applied.
+            InputError: anything that a person can fix, also as the transform is applied.
         """
         super().__init__(
             "word-embeddings",

@@ -77,7 +77,7 @@ class SelectVocabulary(Composed):
                 the output `errors`.
 
         Raises:
-            InputError: anything that a person can mend, also as the transform is applied.
+            InputError: anything that a person can fix, also as the transform is applied.
         """
         super().__init__(RowsArguments(release=release, text=text, id=id, errors=errors))
         with labelled(self.name):

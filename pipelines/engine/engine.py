@@ -84,11 +84,11 @@ class Engine:
         if workers < 1:
             raise InputError(f"workers: {workers} is not above zero")
         if not self.local and workers != 1:
-            raise InputError("workers: for the local engine alone; use the runner's own option")
+            raise InputError("workers: only the local engine takes it; use the runner's own option")
         self.dry = bool(self._options.view_as(TestOptions).dry_run)
         dataflow = clusters.runner_name(self._options) == "dataflow"
         if self.dry and not dataflow:
-            raise InputError("--dry_run: for the DataflowRunner alone; others would run the job")
+            raise InputError("--dry_run: for DataflowRunner only; other runners would run the job")
         if dataflow and self._options.view_as(GoogleCloudOptions).template_location:
             raise InputError(
                 "--template_location: nobody would publish what a template's job makes; drop it"

@@ -81,7 +81,7 @@ def deadline(minutes: float | None) -> Iterator[Callable[[], None]]:
         yield lambda: None
         return
     if threading.current_thread() is not threading.main_thread():
-        raise InputError("deadline: is kept in the main thread alone; call from there")
+        raise InputError("deadline: works only in the main thread; call from there")
     main = threading.get_ident()
     alarm, lock, passed = _Alarm(), threading.Lock(), threading.Event()
 

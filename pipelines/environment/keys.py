@@ -56,7 +56,7 @@ def configured_master_key() -> bytes | None:
         raise InputError(
             f"{name}: the master key is not a random one: it has few distinct bytes, or equal "
             "steps between them, or is the hash of nothing; make one with `openssl rand -hex 32` "
-            f"(for tests alone, {ALLOW_VARIABLE}=1 takes it)"
+            f"(only for tests, {ALLOW_VARIABLE}=1 accepts it)"
         )
     return key
 
@@ -70,7 +70,7 @@ def private_text(name: str, path: str) -> str:
         with open(path, encoding="ascii") as source:
             if open_to_others(os.fstat(source.fileno()), os.geteuid()):
                 raise InputError(
-                    f"{name}: others than its owner may read or change the file that it "
+                    f"{name}: users other than its owner may read or change the file that it "
                     "names; `chmod 600` it, or in a pod give the secret's volume "
                     "`defaultMode: 0400` (0440 with an fsGroup)"
                 )
@@ -143,8 +143,8 @@ class WorkerKey:
     def __call__(self) -> ReleaseKey:
         if environment_digest() != self.environment:
             raise InputError(
-                "the workers: one has another quietcorpus than the launcher, or other versions of "
-                f"what it runs on (it has {_said(software())}); install the same on both sides"
+                "the workers: one has a version of quietcorpus, or of what it uses, that differs "
+                f"from the launcher's (it has {_said(software())}); install the same on both sides"
             )
         master = configured_master_key()
         if master is None:

@@ -66,7 +66,7 @@ def read_key(name: str, path: str) -> SigningKey:
         found = load_pem_private_key(content, password=None)
     except TypeError:  # raised for a missing password alone
         raise InputError(
-            f"{name}: the key is encrypted, and nobody is asked for a password; decrypt it with "
+            f"{name}: the key is encrypted, and no password can be given; decrypt it with "
             "`openssl pkey`, into a file that nobody else may read"
         ) from None
     except (ValueError, UnsupportedAlgorithm):

@@ -120,9 +120,9 @@ class Comparison:
         }
         for key, value in alone.items() if not made.measures.of_vectors else ():
             if value:
-                raise InputError(f"{key}: serves releases of word vectors, and this is of {kind}")
+                raise InputError(f"{key}: is for releases of word vectors, not of {kind}")
         if public_text is not None and not made.measures.of_words:
-            raise InputError(f"public_text: serves releases of words, and this is of {kind}")
+            raise InputError(f"public_text: is for releases of words, not of {kind}")
         if id_ is not None and id_ not in made.card.kept:
             kept = ", ".join(map(repr, made.card.kept)) or "none"
             raise InputError(f"id: the release keeps no column {id_!r} (it keeps {kept})")
@@ -172,7 +172,7 @@ class Comparison:
         return Comparison, tuple(getattr(self, one.name) for one in fields(self))
 
     def check(self, settings: Sequence[Setting]) -> None:
-        """Raise InputError for what a person can mend, before the long work begins."""
+        """Raise InputError for what a person can fix, before the long work begins."""
         _ = self.card
         for setting in settings:
             self.at(setting)

@@ -84,7 +84,7 @@ class Effort:
     ) -> Effort:
         """Build an effort, with the usual draws by default; raises InputError for too many."""
         if comparison.spec is None and (draws or 1) > 1:
-            raise InputError("spec: missing; further draws are of what the spec describes")
+            raise InputError("spec: missing; the spec says what further draws release")
         if topics and not comparison.measures.has_topics:
             raise InputError(
                 f"topics: a release of the kind {comparison.card.mechanism.kind} has none; leave "
@@ -112,12 +112,12 @@ def evaluate(comparison: Comparison, output: str, effort: Effort) -> dict[str, A
         The content of `evaluation.json`.
 
     Raises:
-        InputError: anything that a person can mend; no report is written then.
+        InputError: anything that a person can fix; no report is written then.
     """
     if inside(output, comparison.release):
         raise InputError(f"output: {output} lies in the release; name a place of its own")
     if comparison.spec is None and effort.settings:
-        raise InputError("spec: missing; a sweep makes draws of what the spec describes")
+        raise InputError("spec: missing; the spec says what the draws of a sweep release")
     steps = Steps(3 + (effort.audit and comparison.spec is not None), bar=effort.progress)
     with steps.step("reading the release and the corpus"):
         comparison.check(effort.settings)

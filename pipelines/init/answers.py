@@ -80,7 +80,7 @@ def unit(wanted: Wanted, protected: Protected | None) -> Protected:
     """Return the unit that is protected; raises InputError if there is no such kind of release."""
     offered = PROTECTS[wanted]
     if protected is None and len(offered) > 1:
-        raise InputError(f"protect: whom is {wanted} to protect? give one of {', '.join(offered)}")
+        raise InputError(f"protect: whom should {wanted} protect? give one of {', '.join(offered)}")
     chosen = protected or offered[0]
     if chosen not in offered:
         raise InputError(
@@ -112,7 +112,7 @@ def answers(
     _check_of_use(wanted, protected, given, users)
     user = (given.get("user") or columns.user_column(found, text)) if of_users else None
     if of_users and user is None:
-        raise InputError("user: no column is named as a user's; name the one that tells users")
+        raise InputError("user: no column is named like one of users; name that column")
     if of_users and users is None:
         raise InputError(
             "users: give the approximate number of users, a public figure: it must not be counted "
@@ -143,8 +143,8 @@ def _language(wanted: Wanted, language: str | None) -> str | None:
         raise InputError(f"language: {language!r} is not known; give one of {', '.join(LANGUAGES)}")
     if language and wanted is Wanted.DOCUMENT_VECTORS and language not in sentences.LANGUAGES:
         raise InputError(
-            f"language: the texts are taken for {LANGUAGES[language]}, of whose sentences the "
-            f"splitter has no rules, and {wanted} need them; want something else, or give the "
+            f"language: the texts seem to be in {LANGUAGES[language]}, for which the splitter of "
+            f"sentences has no rules, and {wanted} need them; want something else, or give the "
             "language if it is another"
         )
     return language
@@ -156,13 +156,13 @@ def _check_of_use(
     """Raise InputError for a column or a number that this kind of release has no place for."""
     if given.get("label") and wanted in (Wanted.TERMS, Wanted.WORD_VECTORS):
         raise InputError(
-            f"label: {wanted} have no row of a document that a column could be copied to; leave it "
-            "out, or want counts"
+            f"label: {wanted} have no rows of documents into which a column could be copied; leave "
+            "it out, or want counts"
         )
     unused = "user" if given.get("user") else "users" if users else None
     if unused and protected is not Protected.USERS:
         raise InputError(
-            f"{unused}: {protected} are protected, and not users; leave it out, or protect users"
+            f"{unused}: the release protects {protected}, not users; leave it out, or protect users"
         )
 
 

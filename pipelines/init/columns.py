@@ -79,7 +79,7 @@ def look(pattern: str) -> list[Column]:
     # They are written into the spec; a file without a header has private text in their place.
     if any(len(name.split()) >= _LEAST_WORDS for name in names):
         raise InputError(
-            f"input.path: {pattern} has no names of columns, but texts in their place; give a CSV "
+            f"input.path: {pattern} has texts in place of column names; give a CSV "
             "file a header, and JSON objects keys that are names"
         )
     return [Column.of(name, [record.get(name) for record in records]) for name in names]

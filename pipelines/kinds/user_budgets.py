@@ -105,7 +105,7 @@ class BudgetedUsers:
     def doubts_of_idle(self, groups: Iterable[str]) -> list[str]:
         """Say that the budgets of these groups are too small for their users to contribute."""
         return [
-            f"{self.key}: {name}: so little that its users contribute nothing to the release; "
+            f"{self.key}: {name}: so small that its users contribute nothing to the release; "
             "raise it, or lower the largest"
             for name in groups
         ]

@@ -68,8 +68,8 @@ class WordsKind(Kind):
         index = source.open(*parts_read(spec.mechanism, search))
         if disagree((index.manifest.guarantee or {}).get("parameters")):
             raise InputError(
-                f"mechanism.index: {spec.index}: the decimals of the guarantee of its vectors are "
-                "not its rationals; build it with the guarantee of their release"
+                f"mechanism.index: {spec.index}: decimals in its vectors' guarantee do not match "
+                "the rationals; build it with the guarantee of their release"
             )
         budget = spec.budget
         parameters = WordsParameters(
@@ -225,7 +225,7 @@ def _epsilon(spec: WordsSpec, index: WordIndex) -> Fraction:
             law = law_of(spec.mechanism, index.manifest, spec.truncation)
             maximum = distance(index.manifest, spec.mechanism, "maximum")
             if not maximum:
-                raise InputError(f"mechanism.index: {spec.index}: all its words are in one place")
+                raise InputError(f"mechanism.index: {spec.index}: all its words have one place")
             found = DocumentBudget(epsilon, delta, words).word_epsilon(law, maximum)
         case number:
             found = number
@@ -235,7 +235,7 @@ def _epsilon(spec: WordsSpec, index: WordIndex) -> Fraction:
         )
     if found < _SMALLEST_EPSILON:
         raise InputError(
-            f"mechanism.{key}: {float(found):g} is so little that nothing of a word is left; give "
+            f"mechanism.{key}: {float(found):g} is so small that nothing of a word is left; give "
             f"at least {float(_SMALLEST_EPSILON):g}"
         )
     return found

@@ -37,7 +37,7 @@ _ANY_KEY = "0" * 16  # in a plan, before any partition has a key
 class Ledger:
     """The budgets at a place, as its records have them.
 
-    Every method raises InputError for what a person can mend, which includes a damaged ledger, and
+    Every method raises InputError for what a person can fix, which includes a damaged ledger, and
     Unavailable if other writers never pause. Nothing is written to a ledger that is not in order.
     """
 
@@ -185,8 +185,8 @@ class Ledger:
         corpus = self.state.opening.corpus
         if not inside(root(request.corpus), root(corpus)):
             raise InputError(
-                f"ledger: {self.uri} is of the corpus {corpus}, in which input.path "
-                f"{request.corpus} does not lie; name the ledger of that one"
+                f"ledger: {self.uri} counts the corpus {corpus}, and input.path {request.corpus} "
+                "does not lie in it; name the ledger of that corpus"
             )
 
     def compare(self, reservation: Reservation, identifiers: bytes) -> None:

@@ -67,7 +67,7 @@ def _positive(value: object) -> Fraction:
 def _chance(value: object) -> Fraction:
     found = _rational(value)
     if not 0 <= found < 1:
-        raise of_value("is not allowed; give a number from 0 on, below 1")
+        raise of_value("is not allowed; give a number of 0 or more, below 1")
     return found
 
 

@@ -39,7 +39,7 @@ _SKEW = timedelta(minutes=5)
 class Chain:
     """The records at a place, and the state that they add up to.
 
-    Every method raises InputError for what a person can mend, which includes a damaged ledger, and
+    Every method raises InputError for what a person can fix, which includes a damaged ledger, and
     Unavailable if other writers never pause. Nothing is written to a ledger that is not in order.
 
     Attributes:
@@ -140,7 +140,7 @@ class Chain:
     def damage(self, error: Damaged) -> InputError:
         """Return the error for a person, of damage that was found."""
         return InputError(
-            f"ledger: {self.uri} is damaged: {error}; nothing is spent from it until it is mended: "
+            f"ledger: {self.uri} is damaged: {error}; nothing is spent from it until it is fixed: "
             "see `quietcorpus ledger verify`"
         )
 

@@ -61,8 +61,8 @@ def refuse_mixture(partition: Partition, others: Iterable[Sort]) -> None:
         if (theirs.disjoint, theirs.column) != (mine.disjoint, mine.column):
             raise InputError(
                 f"ledger.partition: other partitions are {theirs}, and {partition.name} is {mine}: "
-                "documents in both would not be found; do as they do, or leave ledger.partition "
-                "out: it adds up then"
+                "documents in both would not be found; do the same, or leave ledger.partition "
+                "out: the costs then add up"
             )
         if theirs != mine:
             raise InputError(

@@ -72,7 +72,7 @@ class HeldReservation:
         Raises StageError if the release's cost is not the reserved one.
         """
         if made.budget.total != self.reservation.guarantee:
-            raise StageError("ledger: the release cost something else than was reserved for it")
+            raise StageError("ledger: the cost of the release is not the one that was reserved")
         text = made.to_json().encode()
         card_sha256 = hashlib.sha256(text).hexdigest()
         self.ledger.commit(self.reservation, self.identity, card_sha256, identifiers)

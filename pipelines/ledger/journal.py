@@ -192,8 +192,8 @@ def create_file(folder: str, name: str, content: bytes) -> bool:
         except OSError as error:
             if error.errno in _NO_LINKS:
                 raise InputError(
-                    f"ledger: the file system of {folder} has no hard links, by which writers keep "
-                    "out of each other's way; name a place on another one, or in an object store"
+                    f"ledger: the file system of {folder} has no hard links, by which one writer "
+                    "excludes the others; name a place on another one, or in an object store"
                 ) from None
             raise
     finally:

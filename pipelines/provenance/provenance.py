@@ -54,7 +54,7 @@ def check(
         The content of the report.
 
     Raises:
-        InputError: anything that a person can mend; no report is written then.
+        InputError: anything that a person can fix; no report is written then.
         StageError: the corpus changed meanwhile; no report is written then.
     """
     reports.check_place(report, spec.output)

@@ -136,5 +136,5 @@ def write(place: str, made: dict[str, Any]) -> None:
             stream.write(raw)
     except OSError:
         raise InputError(
-            f"report: {place} cannot be written; check the path and the room"
+            f"report: {place} cannot be written; check the path and the free space"
         ) from None

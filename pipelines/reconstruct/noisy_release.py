@@ -55,7 +55,7 @@ class NoisyRelease:
         mechanism = card.mechanism
         if not (isinstance(mechanism, BagOfWordsMechanism) and mechanism.includes_bins):
             raise InputError(
-                f"{path}: holds no noisy bins, and nothing better can be made of what was clipped; "
+                f"{path}: holds no noisy bins, and clipped counts cannot be improved; "
                 "release with `include: [bins]` in a mechanism of the kind bag-of-words"
             )
         if card.documents == 0:
@@ -178,7 +178,7 @@ class NoisyRelease:
             lengths: Any = np.diff(column.offsets.to_numpy())
             if (lengths != self.size).any() or column.values.null_count:
                 raise InputError(
-                    f"{self.output}/{file.path}: a row has not one count for each of the "
+                    f"{self.output}/{file.path}: a row does not have one count for each of the "
                     f"{self.size} bins"
                 )
             yield column.values.to_numpy()[column.offsets[0].as_py() :].reshape(-1, self.size)

@@ -59,7 +59,7 @@ def reconstruct(
         progress: whether to show a bar.
 
     Raises:
-        InputError: anything that a person can mend.
+        InputError: anything that a person can fix.
         StageError: a worker ended.
     """
     place = Output(output)

@@ -60,7 +60,7 @@ def release(
     progress: bool = False,
     strict: bool = False,
 ) -> Card:
-    """Make and publish a release; raises InputError for anything that a person can mend.
+    """Make and publish a release; raises InputError for anything that a person can fix.
 
     `on_publishing` is called just before the release is published: from then on it may exist;
     `on_step` at the beginning of each step before, and `on_progress` while a job runs. With
@@ -127,8 +127,8 @@ def release(
             tells = kind.noise_decides or isinstance(failure, NoisyOutcome)
             if held and tells and not _spend(held, job):
                 raise StageError(
-                    "ledger: the run failed, and its budget could not be spent, without which "
-                    "nothing may be told of it; see to the ledger, and run again"
+                    "ledger: the run failed, and its error may not be shown, because its budget "
+                    "could not be recorded as spent; check the ledger, and run again"
                 )
             raise failure
 
@@ -185,7 +185,7 @@ def _require_key(spec: Spec) -> None:
     named = [line for line in ("checkpoints", "ledger") if getattr(spec, line)]
     if named and configured_master_key() is None:
         raise InputError(
-            f"{named[0]}: nothing goes on from there without the same master key; set "
+            f"{named[0]}: a run resumes from there only with the same master key; set "
             "QUIETCORPUS_MASTER_KEY or QUIETCORPUS_MASTER_KEY_FILE, or drop the line"
         )
 

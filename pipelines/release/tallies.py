@@ -43,7 +43,7 @@ def check_tally(tally: Tally, spec: Spec) -> None:
     total, first = tally.documents + tally.rejected, tally.first
     where = f"{first.source} record {first.row}: {first.reason}" if first else ""
     if tally.documents == 0:
-        all_of_them = f"all {total} records are unreadable (the first is {where}); mend them"
+        all_of_them = f"all {total} records are unreadable (the first is {where}); fix them"
         unreadable = f": {all_of_them}" if first else ""
         raise InputError(f"input.path: {spec.input.path} holds no documents{unreadable}")
     if first is None:
@@ -53,7 +53,7 @@ def check_tally(tally: Tally, spec: Spec) -> None:
         remedy = "raise rejects.max_share" if spec.rejects else "name a place in rejects.path"
         raise InputError(
             f"input.path: {tally.rejected} of {total} records are unreadable, more than the "
-            f"tolerated share of {tolerated:g} (the first is {where}); mend them, or {remedy}"
+            f"tolerated share of {tolerated:g} (the first is {where}); fix them, or {remedy}"
         )
     _LOGGER.warning("%d of %d records are unreadable (first: %s)", tally.rejected, total, where)
 

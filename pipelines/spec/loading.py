@@ -74,4 +74,4 @@ def read_yaml(path: str, what: str) -> Any:
     except YAMLError:
         raise InputError(f"{path}: holds characters that YAML does not allow") from None
     except ValueError:  # Python reads some thousands of digits at most
-        raise InputError(f"{path}: holds a number of thousands of digits; mend it") from None
+        raise InputError(f"{path}: holds a number of thousands of digits; correct it") from None

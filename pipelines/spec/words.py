@@ -177,9 +177,9 @@ class WordsSpec(MechanismSpec):
                 f"{self.mechanism.value} is this mechanism itself; give epsilon as a number",
             )
         if self.truncation is not None and self.mechanism is not WordMechanism.TEM:
-            raise of_key("truncation", "is for tem alone; leave it out")
+            raise of_key("truncation", "only tem takes it; leave it out")
         if (self.tuning is None) is (self.mechanism is WordMechanism.VICKREY):
-            raise of_key("tuning", "is for vickrey alone, which needs it, above 0 and at most 1")
+            raise of_key("tuning", "only vickrey takes it, and needs it, above 0 and at most 1")
         if self.search is not None:
             self.search.check(engines_of(self.mechanism), self.mechanism.value)
         return self

@@ -112,7 +112,7 @@ def _probe(need: Need) -> None:
     if not exclusive:
         raise InputError(
             f"{need.key}: the store of {need.uri} ignores conditional writes (If-None-Match), by "
-            "which runs keep out of each other's way; name a place on another store"
+            "which one run excludes the others; name a place on another store"
         )
 
 

@@ -38,8 +38,8 @@ def stored(uri: str) -> StoredObject:
     scheme = uri.split("://", maxsplit=1)[0]
     if scheme not in STORES:
         raise InputError(
-            f"{uri}: a store of this kind offers no conditional write, by which runs keep out of "
-            f"each other's way; use a local path, or one of {', '.join(STORES)}"
+            f"{uri}: a store of this kind offers no conditional write, by which one run excludes "
+            f"the others; use a local path, or one of {', '.join(STORES)}"
         )
     return STORES[scheme](uri, options)
 

@@ -94,7 +94,7 @@ class Program:
             process.wait()
         if code:
             how = f"exit code {code}" if code > 0 else f"signal {-code}"
-            raise InputError(f"command: {self.name} failed ({how}); see what it says itself")
+            raise InputError(f"command: {self.name} failed ({how}); see its own messages")
 
     @property
     def name(self) -> str:

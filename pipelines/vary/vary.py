@@ -56,7 +56,7 @@ def vary(
         progress: whether to show a bar.
 
     Raises:
-        InputError: anything that a person can mend.
+        InputError: anything that a person can fix.
         StageError: the program takes too long.
     """
     place = Output(output)
@@ -97,7 +97,7 @@ def _varied(path: str, card: Card) -> PublicTextsMechanism:
     mechanism = card.mechanism
     if not isinstance(mechanism, PublicTextsMechanism):
         raise InputError(
-            f"{path}: is of the kind {mechanism.kind}, and only released public texts are varied"
+            f"{path}: is of the kind {mechanism.kind}, and only released public texts can be varied"
         )
     if mechanism.variation is not None:
         raise InputError(f"{path}: its texts are varied already; vary those of the first release")

@@ -176,7 +176,7 @@ def test_workers_of_another_version(loopback: Workspace, tmp_path: Path) -> None
     # Kills: a worker that draws by other code.
     other = local_spark(PYTHONPATH=str(changed_code(tmp_path / "other")))
     message = loopback.refused(None, *other)
-    assert "the workers: one has another quietcorpus than the launcher" in message
+    assert "the workers: one has a version of quietcorpus" in message
 
 
 @pytest.mark.nightly  # `test_keys.py` tests the same check of a worker's

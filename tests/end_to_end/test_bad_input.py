@@ -284,7 +284,7 @@ def test_a_quote_that_is_never_closed(workspace: Workspace) -> None:
     rows = [f"row {n}" for n in range(200)] + ['"open'] + [f"row {n}" for n in range(5000)]
     (workspace.input / "corpus.csv").write_text("\n".join(["text", *rows]) + "\n")
     message = workspace.refused({"input.path": "input/*.csv", "rejects": {"path": "rejects"}})
-    assert "corpus.csv has a quote that is never closed; mend it" in message
+    assert "corpus.csv has a quote that is never closed; close it" in message
 
 
 def test_an_empty_parquet_file_among_good_ones(workspace: Workspace) -> None:
@@ -302,7 +302,7 @@ def test_nothing_but_rejects(workspace: Workspace) -> None:
     # Kills: a message that leaves a person to look for what is wrong with them.
     assert message.endswith(
         "holds no documents: all 2 records are unreadable (the first is "
-        f"{workspace.input}/corpus.jsonl record 0: the line is not valid JSON in UTF-8); mend them"
+        f"{workspace.input}/corpus.jsonl record 0: the line is not valid JSON in UTF-8); fix them"
     )
 
 

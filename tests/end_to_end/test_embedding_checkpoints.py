@@ -191,7 +191,7 @@ def test_without_a_master_key(trained: Workspace) -> None:
     # Kills: checkpoints under a fresh key, from which nothing ever goes on.
     message = trained.refused(changes_of(trained), environment={"QUIETCORPUS_MASTER_KEY": None})
     assert message == (
-        "checkpoints: nothing goes on from there without the same master key; set "
+        "checkpoints: a run resumes from there only with the same master key; set "
         "QUIETCORPUS_MASTER_KEY or QUIETCORPUS_MASTER_KEY_FILE, or drop the line"
     )
 

@@ -123,7 +123,7 @@ def test_texts_without_a_known_word(released: Workspace, text: str) -> None:
         (["--id", "text"], "--id: the release keeps no column 'text' (it keeps 'article', 'la"),
         (["--label", "user"], "--label: the column 'user' has fewer than two classes of 20 docu"),
         (["--user", "article"], "--user: the column 'article' has fewer than two authors of 10"),
-        (["--public-text", "x"], "--public-text: serves releases of words, and this is of bag-of"),
+        (["--public-text", "x"], "--public-text: is for releases of words, not of bag-of"),
         (["--sweep", "epsilon"], "--sweep: 'epsilon' is not KEY=VALUE,VALUE"),
         (["--sweep", "epsilon=1,-1"], "mechanism.epsilon: -1 is not allowed"),
         (["--sweep", "epsilon=much"], "mechanism.epsilon: 'much' is not a number"),
@@ -224,7 +224,7 @@ def test_no_spec_where_one_is_needed(
 
 def test_a_sweep_without_a_spec(released: Workspace) -> None:
     said = refused(released, "--sweep", "epsilon=1,2", spec=None)
-    assert said.startswith("--spec: missing; a sweep makes draws")
+    assert said.startswith("--spec: missing; the spec says what")
 
 
 @pytest.mark.slow

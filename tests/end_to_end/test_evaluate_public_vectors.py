@@ -141,4 +141,4 @@ def test_they_serve_word_vectors_alone(workspace: Workspace, lee_texts: list[str
     workspace.release({})
     for option in ("--target", "--public-vectors", "--neighbours-of"):
         said = refused(workspace, option, "text")
-        assert said == (f"{option}: serves releases of word vectors, and this is of bag-of-words")
+        assert said == (f"{option}: is for releases of word vectors, not of bag-of-words")

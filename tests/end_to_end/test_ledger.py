@@ -301,7 +301,7 @@ def test_other_units_and_places_are_refused(corpus: Workspace) -> None:
     opened(corpus, place="second")
     moved = spec("one", input={"path": "elsewhere/*.jsonl"}, ledger="second")
     said = refusal(corpus.run("release", str(corpus.spec(moved))))
-    assert "in which input.path" in said
+    assert "and input.path" in said
     assert "does not lie" in said
     for place, message in (
         ("nowhere", "holds no ledger; open one with"),
@@ -313,7 +313,7 @@ def test_other_units_and_places_are_refused(corpus: Workspace) -> None:
     keyless = {"QUIETCORPUS_MASTER_KEY": None}
     path = str(corpus.spec(spec("one")))
     said = refusal(corpus.run("release", path, environment=keyless))
-    assert said.startswith("ledger: nothing goes on from there without the same master key")
+    assert said.startswith("ledger: a run resumes from there only with the same master key")
     assert len(records(folder)) == len(records(corpus.folder / "second")) == 1
     assert not (corpus.folder / "released").exists()
     assert "holds a ledger already" in refusal(corpus.run("ledger", "init", "second", "caps.yaml"))

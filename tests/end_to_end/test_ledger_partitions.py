@@ -118,7 +118,7 @@ def test_partitions_whose_ids_cannot_be_compared_are_refused(
     foreseen = cases.run("ledger", "plan", path)
     for said in (foreseen.stdout.splitlines()[-1], refusal(cases.run("release", path))):
         assert "ledger.partition: other partitions " in said
-        assert said.endswith("do as they do, or leave ledger.partition out: it adds up then")
+        assert said.endswith("do the same, or leave ledger.partition out: the costs then add up")
         for column in filter(None, (first, second)):
             assert f"the column {column!r}" in said
     assert refusal(foreseen) == "ledger: feb would be refused"

@@ -188,8 +188,8 @@ def test_geometric_noise_and_falling_votes(here: Workspace) -> None:
     outcome = qc.calibrate_public_texts(SOURCE, pools=["on"], **few).outcomes[0]
     # One text of 807 stands out by chance: .15 of 120, a mean with a deviation of .04.
     assert 0 < outcome.texts[0].mean() < 0.4
-    assert refusal(delta=None).startswith("delta: is of Gaussian noise, and needed for it")
-    assert refusal(noise="geometric").startswith("delta: is of Gaussian noise, and needed")
+    assert refusal(delta=None).startswith("delta: Gaussian noise needs it, and no other takes it")
+    assert refusal(noise="geometric").startswith("delta: Gaussian noise needs it, and no other")
     assert refusal(noise="laplace").startswith("noise: 'laplace' is not known")
     assert refusal(votes=["rising"]).startswith("votes: 'rising' is not known")
 

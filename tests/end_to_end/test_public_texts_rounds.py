@@ -197,8 +197,8 @@ def test_the_command_splits_a_budget_of_geometric_noise(workspace: Workspace) ->
     refused = workspace.run(*given, "--share", "0.0001")
     assert workspace.error_of(refused) == "--share: a noise rate of 1.92813e-05 is below 0.0002"
     refused = workspace.run(*given, "--delta", "1e-6")
-    assert workspace.error_of(refused).startswith("--delta: is of Gaussian noise")
-    with pytest.raises(qc.InputError, match=r"^delta: is of Gaussian noise, and needed for it"):
+    assert workspace.error_of(refused).startswith("--delta: Gaussian noise needs it")
+    with pytest.raises(qc.InputError, match=r"^delta: Gaussian noise needs it, and no other ta"):
         qc.calibrate_rounds(epsilon=1)
     with pytest.raises(qc.InputError, match=r"^noise: 'laplace' is not known"):
         qc.calibrate_rounds(epsilon=1, noise="laplace")

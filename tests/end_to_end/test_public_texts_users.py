@@ -123,12 +123,12 @@ COSTS = "the noise that the card tells costs more than it says"
 TAMPERED: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "counts": (
         lambda card: card.update(counts={"documents": 172, "rejected": 0}),
-        "guarantee: its words are not the budget's",
+        "guarantee: its words do not match the budget",
     ),
     "half of epsilon": (cheaper, COSTS),
     "a longer norm": (longer, COSTS),
     "another group": (lambda card: card["mechanism"]["norms"].update(bronze=512), COSTS),
-    "no norms": (lambda card: card["mechanism"].pop("norms"), "mechanism.norms: they are of users"),
+    "no norms": (lambda card: card["mechanism"].pop("norms"), "mechanism.norms: only releases of"),
     "longer votes": (lambda card: card["mechanism"].update(vote=512), COSTS),
     "another threshold": (lambda card: card["mechanism"].update(least_votes=1), COSTS),
     "no users": (

@@ -170,7 +170,7 @@ def test_refusals(released: Workspace) -> None:
     assert "--factors" in refusal("released/out", "--output", "better", "--factors", "0")
     assert reconstruct(released).returncode == 0
     said = refusal("better", "--output", "best")
-    assert "holds no noisy bins, and nothing better can be made of what was clipped" in said
+    assert "holds no noisy bins, and clipped counts cannot be improved" in said
     card = (released.output / "release.json").read_text()
     for key, value in {"noise_rate": "-1", "bins": 5}.items():
         other = json.loads(card)

@@ -55,7 +55,7 @@ def test_no_encoder(workspace: Workspace, sentences: Sentences) -> None:
     offline = {"HF_HUB_OFFLINE": "1"}
     message = workspace.refused(sentences(encoder="nobody/none"), environment=offline)
     assert message.startswith(
-        "mechanism.encoder: nobody/none is neither a folder nor a model that can be had; give the "
+        "mechanism.encoder: nobody/none is neither a folder nor an available model; give the "
         "path of a sentence-transformers model"
     )
 

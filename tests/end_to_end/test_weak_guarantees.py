@@ -139,7 +139,7 @@ def test_users_who_contribute_nothing(
     changes = embeddings(workspace, method, **block)
     changes["input.path"] = NOWHERE["input.path"]
     done = workspace.run("release", str(workspace.spec(changes)))
-    said = "silver: so little that its users contribute nothing to the release; raise it, or lower"
+    said = "silver: so small that its users contribute nothing to the release; raise it, or lower"
     warned = [line for line in done.stderr.splitlines() if "contribute nothing" in line]
     assert len(warned) == 1
     assert said in warned[0]

@@ -102,9 +102,7 @@ def test_no_index(workspace: Workspace, words: Words) -> None:
 def test_an_epsilon_of_no_use(workspace: Workspace, words: Words) -> None:
     # The others are bad specs.
     message = workspace.refused(words(epsilon=1e-9))
-    assert message.startswith(
-        "mechanism.epsilon: 1e-09 is so little that nothing of a word is left"
-    )
+    assert message.startswith("mechanism.epsilon: 1e-09 is so small that nothing of a word is left")
 
 
 @pytest.mark.parametrize("policy", ["drop", "draw"])

@@ -176,8 +176,8 @@ providers: [{{include: {PROVIDERS}}}]
 def test_errors_have_a_name_of_their_own() -> None:
     # Kills: errors that take the place of the card, which nobody would then see.
     for handling, message in (
-        ({"output": "card"}, "card is another output"),
-        ({}, "give `output`"),
+        ({"output": "card"}, "card names another output"),
+        ({}, "give only `output`"),
     ):
         with pytest.raises(InputError, match=message):
             wrappers.privatize_words("r", "index", "brr", 1, error_handling=handling)

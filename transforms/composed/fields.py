@@ -216,13 +216,13 @@ def _require(key: str, name: str, kind: Any, allowed: Sequence[Form], said: str)
     if kind is Any:
         raise InputError(
             f"{key}: the type of the field {name!r} is unknown; give it, as in "
-            f"`beam.Row({name}=str(...))`, or in a named tuple of a module that does without "
+            f"`beam.Row({name}=str(...))`, or in a named tuple of a module without "
             "`from __future__ import annotations`, which hides types from Beam"
         )
     if _bare(kind) is np.int8:
         raise InputError(
-            f"{key}: the field {name!r} is of type int8, of which Beam's coder writes no negative "
-            "numbers; give int16"
+            f"{key}: the field {name!r} is of type int8, whose negative numbers Beam cannot "
+            "write; give int16"
         )
     form = _form(kind)
     if form is None or not any(form.is_like(one) for one in allowed):

@@ -125,7 +125,7 @@ def decline_of(
 def given_truncation(mechanism: WordMechanism, truncation: Fraction | None) -> Fraction | None:
     """Return a gamma that is given; raises InputError unless the mechanism has one."""
     if truncation is not None and (mechanism is not WordMechanism.TEM or truncation <= 0):
-        raise InputError(f"truncation: {float(truncation):g}: it is for tem alone, and above 0")
+        raise InputError(f"truncation: {float(truncation):g}: only tem takes it, and above 0")
     return truncation
 
 
@@ -139,7 +139,7 @@ def given_tuning(mechanism: WordMechanism, tuning: Fraction | None) -> Fraction 
             raise InputError("tuning: vickrey needs it: above 0, and at most 1")
     elif mechanism is not WordMechanism.VICKREY or not 0 < tuning <= 1:
         raise InputError(
-            f"tuning: {float(tuning):g}: it is for vickrey alone, above 0, and at most 1"
+            f"tuning: {float(tuning):g}: only vickrey takes it, above 0, and at most 1"
         )
     return tuning
 
@@ -252,8 +252,8 @@ class WordPrivatizer(Privatizer):
     def __init__(self, parameters: WordsParameters, index: WordIndex, key: ReleaseKey) -> None:
         if parameters.tokenizer.title != index.tokenizer.title:
             raise InputError(
-                f"index: its words are of the tokenizer {index.tokenizer.title}, and texts are "
-                f"read by {parameters.tokenizer.title}; take one for both"
+                f"index: its tokenizer is {index.tokenizer.title}, and that of the texts is "
+                f"{parameters.tokenizer.title}; use one for both"
             )
         self._parameters = parameters
         self._index = index

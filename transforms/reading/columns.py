@@ -46,8 +46,8 @@ def _bare_schema(uri: str, schema: pa.Schema, corpus: Corpus) -> pa.Schema:
             fields[column] = bare_field(schema.field(column))
         except TypeError:
             raise InputError(
-                f"{key}: {column} in {uri} is of a type that cannot be copied without what else "
-                "the file says of it, such as a union or a list view; write it as another"
+                f"{key}: {column} in {uri} is of a type that cannot be copied without other parts "
+                "of the file, such as a union or a list view; write it as another type"
             ) from None
     return pa.schema([fields[column] for column in corpus.columns])
 

@@ -210,7 +210,7 @@ def _csv_rows(stream: IO[bytes], uri: str) -> Iterator[list[str] | None]:
             except csv.Error as error:
                 if str(error) in _ENDLESS:
                     raise InputError(
-                        f"input.path: {uri} has a quote that is never closed; mend it"
+                        f"input.path: {uri} has a quote that is never closed; close it"
                     ) from None
                 yield None
 

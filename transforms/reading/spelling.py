@@ -49,8 +49,8 @@ def spelled(values: pa.ChunkedArray, key: str, column: str) -> list[str | None]:
         or pa.types.is_null(kind)
     ):
         raise InputError(
-            f"{key}: the column {column!r} is of type {kind}, of which other files may write equal "
-            "values otherwise; give strings or whole numbers"
+            f"{key}: the column {column!r} is of type {kind}, and another file may write an equal "
+            "value in another form; give strings or whole numbers"
         )
     found: list[str | None] = values.cast(pa.large_string()).to_pylist()
     return found

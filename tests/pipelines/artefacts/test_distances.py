@@ -113,7 +113,7 @@ def refusal(spec: Any) -> str:
 def test_an_epsilon_that_leaves_nothing(spec: Callable[..., Any], index: Path) -> None:
     for key in ("epsilon", "document_epsilon"):
         found = refusal(spec(**{"epsilon": ..., key: 1e-9}))
-        assert found.startswith(f"mechanism.{key}: 1e-09 is so little that nothing of a word is le")
+        assert found.startswith(f"mechanism.{key}: 1e-09 is so small that nothing of a word is lef")
         matching = {"matching": {"mechanism": "madlib", "epsilon": 1e-6}}
         found = refusal(spec(**{"epsilon": ..., key: matching}))
         assert found.startswith(f"mechanism.{key}: ")

@@ -61,7 +61,7 @@ def test_lists_that_cannot_be_are_refused_in_one_line(tmp_path: Path, search: st
 def test_few_texts_and_large_seeds_are_refused() -> None:
     with pytest.raises(qc.InputError, match=r"search: 9 different texts are too few for lists; "):
         Asked(1, None, 1).check(9)
-    with pytest.raises(qc.InputError, match=r"seed: 2147483648 is not allowed; lists are trained"):
+    with pytest.raises(qc.InputError, match=r"seed: 2147483648 is not allowed; give one of 214"):
         parse("ivf:lists=64", 2**31)
 
 

@@ -119,10 +119,10 @@ def test_the_guarantee_holds_for_rescaled_distances(
         ("covariance:lambda=-1", "rescale: 'covariance:lambda=-1' is not allowed"),
         ("density:power=1", "rescale: 'density:power=1' is not allowed"),
         ("information:power=nan", "rescale: 'information:power=nan' is not allowed"),
-        ("covariance:lambda=1", "rescale: lambda is below 1"),
-        ("information:power=0", "rescale: power is above 0, and at most 4"),
-        ("information:power=4.1", "rescale: power is above 0, and at most 4"),
-        ("information:power=1", "rescale: information is that of public weights"),
+        ("covariance:lambda=1", "rescale: lambda must be below 1"),
+        ("information:power=0", "rescale: power must be above 0, and at most 4"),
+        ("information:power=4.1", "rescale: power must be above 0, and at most 4"),
+        ("information:power=1", "rescale: information needs public weights"),
     ],
 )
 def test_maps_of_no_use(tmp_path: Path, vectors: np.ndarray, rescale: str, message: str) -> None:

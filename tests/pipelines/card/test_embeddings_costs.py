@@ -132,7 +132,7 @@ CARDS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     ),
     "smaller group throughout": (
         lambda c: [p["groups"][0].update(epsilon_exact="1", epsilon=1.0) for p in parts_of(c)],
-        "guarantee: its words are not the budget's",
+        "guarantee: its words do not match the budget",
     ),
     "a group above all": (
         lambda c: [p["groups"][0].update(epsilon_exact="99", epsilon=99.0) for p in parts_of(c)],
@@ -148,7 +148,7 @@ CARDS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     ),
     "smaller delta": (
         lambda c: [p.update(delta=1e-9, delta_exact="1/1000000000") for p in parts_of(c)],
-        "guarantee: its words are not the budget's",
+        "guarantee: its words do not match the budget",
     ),
     "no delta": (
         lambda c: [p.update(delta=0.0, delta_exact="0") for p in parts_of(c)],
@@ -156,7 +156,7 @@ CARDS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     ),
     "another adjacency": (
         lambda c: c["guarantee"].update(adjacency="one document is replaced"),
-        "guarantee: its words are not the budget's",
+        "guarantee: its words do not match the budget",
     ),
     "nothing unprotected": (
         lambda c: c["guarantee"].update(not_protected=[]),

@@ -88,7 +88,7 @@ TAMPERINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "a vocabulary": (add_vocabulary, "vocabulary.parquet: "),
     "smaller epsilon": (
         everywhere(epsilon=1.0, epsilon_exact="1"),
-        "guarantee: its words are not the budget's",
+        "guarantee: its words do not match the budget",
     ),
     "rounded down": (everywhere(epsilon=9.5), SUM),
     "smaller total": (
@@ -109,12 +109,12 @@ TAMPERINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
                 statement=c["guarantee"]["statement"].replace("one sentence", "any sentences")
             )
         ),
-        "guarantee: its words are not the budget's",
+        "guarantee: its words do not match the budget",
     ),
     **{
         f"another {name}": (
             card(lambda c, name=name: c["guarantee"].update({name: "one document"})),
-            "guarantee: its words are not the budget's",
+            "guarantee: its words do not match the budget",
         )
         for name in ("definition", "adjacency", "unit")
     },

@@ -198,7 +198,7 @@ OF_BAGS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     ),
     "no histogram": (
         lambda card: card["mechanism"].pop("histogram_epsilon"),
-        "budget: the vocabulary costs other than the mechanism says",
+        "budget: the vocabulary's cost is not the mechanism's",
     ),
     "noise_rate": (mechanism(noise_rate="1/100"), "mechanism: noise_rate is not the budget's"),
     "no rate": (mechanism(noise_rate="loud"), "mechanism: noise_rate is not the budget's"),
@@ -209,11 +209,11 @@ OF_BAGS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     ),
     "a private vocabulary": (
         mechanism(vocabulary={"private": {"epsilon": 1.0, "delta": 1e-8}}),
-        "budget: the vocabulary costs other than the mechanism says",
+        "budget: the vocabulary's cost is not the mechanism's",
     ),
     "a vocabulary of neither kind": (
         mechanism(vocabulary={"private": 1}),
-        "budget: the vocabulary costs other than the mechanism says",
+        "budget: the vocabulary's cost is not the mechanism's",
     ),
     "another stage": (
         lambda card: card["budget"]["stages"][-1].update(stage="histogram"),
@@ -236,15 +236,15 @@ OF_A_HISTOGRAM: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "precision": (mechanism(precision=2), "mechanism: precision is not the budget's"),
     "a cheaper vocabulary": (
         lambda card: card["mechanism"]["vocabulary"]["private"].update(epsilon=1.0),
-        "budget: the vocabulary costs other than the mechanism says",
+        "budget: the vocabulary's cost is not the mechanism's",
     ),
     "a smaller delta": (
         lambda card: card["mechanism"]["vocabulary"]["private"].update(delta=1e-9),
-        "budget: the vocabulary costs other than the mechanism says",
+        "budget: the vocabulary's cost is not the mechanism's",
     ),
     "a public vocabulary": (
         mechanism(vocabulary={"public": "words.txt"}),
-        "budget: the vocabulary costs other than the mechanism says",
+        "budget: the vocabulary's cost is not the mechanism's",
     ),
 }
 

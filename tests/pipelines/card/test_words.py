@@ -73,7 +73,7 @@ TAMPERINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "a vocabulary": (add_vocabulary, "vocabulary.parquet: "),
     "smaller epsilon": (
         everywhere(epsilon=1.0, epsilon_exact="1"),
-        "guarantee: its words are not the budget's",
+        "guarantee: its words do not match the budget",
     ),
     "rounded down": (everywhere(epsilon=9.5), "budget: the stages do not add up to the total"),
     "another metric": (everywhere(metric="number of letters"), PROMISE),
@@ -99,7 +99,7 @@ TAMPERINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "for the document": (
         everywhere(per="document"),
-        "guarantee: its words are not the budget's",
+        "guarantee: its words do not match the budget",
     ),
     "smaller total": (
         card(lambda c: c["budget"]["total"].update(epsilon_exact="1", epsilon=1.0)),

@@ -66,9 +66,9 @@ def test_of_objects_the_text_and_what_is_kept_comes_out(word_index: Path) -> Non
     ("line", "more", "message"),
     [
         (b"\xff " + CANARY.encode(), (), "line 2 of standard input is not UTF-8"),
-        (CANARY.encode(), ("--jsonl",), "line 2 of standard input is no JSON object with a text"),
-        (b'{"text": 1}', ("--jsonl",), "line 2 of standard input is no JSON object with a text"),
-        (b'{"text": "\\ud800"}', ("--jsonl",), "line 2 of standard input is no JSON object"),
+        (CANARY.encode(), ("--jsonl",), "line 2 of standard input is not a JSON object with a"),
+        (b'{"text": 1}', ("--jsonl",), "line 2 of standard input is not a JSON object with a"),
+        (b'{"text": "\\ud800"}', ("--jsonl",), "line 2 of standard input is not a JSON object"),
         (b'{"text": "a"}', ("--jsonl", "--keep", "id"), "line 2 of standard input has no 'id'"),
     ],
     ids=str,

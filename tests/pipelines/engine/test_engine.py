@@ -148,7 +148,7 @@ def test_local_workers_are_for_the_local_engine() -> None:
     for name in ("DirectRunner", "direct", "fnapirunner"):
         assert Engine([f"--runner={name}"], 2).local
     assert not Engine(["--runner=SparkRunner"], 1).local
-    with pytest.raises(InputError, match="workers: for the local engine alone"):
+    with pytest.raises(InputError, match="workers: only the local engine takes it"):
         Engine(["--runner=SparkRunner"], 2)
 
 

@@ -133,4 +133,4 @@ def test_a_deadline_needs_the_main_thread() -> None:
     thread = threading.Thread(target=call)
     thread.start()
     thread.join()
-    assert said == ["deadline: is kept in the main thread alone; call from there"]
+    assert said == ["deadline: works only in the main thread; call from there"]

@@ -72,7 +72,7 @@ def test_a_session_without_tokens_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 def test_errors_of_workers(
     monkeypatch: pytest.MonkeyPatch, method: str, error: type[Exception], message: str
 ) -> None:
-    # Kills: Ray's own errors, with their tracebacks, in place of what a person can mend.
+    # Kills: Ray's own errors, with their tracebacks, in place of what a person can fix.
     class Worker:  # in a function, so that Ray sends it whole
         def refuse(self) -> None:
             raise InputError("a mistake")

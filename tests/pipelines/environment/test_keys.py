@@ -92,7 +92,7 @@ def test_a_key_file_that_others_can_read_is_refused(
         with pytest.raises(InputError) as raised:
             configured_master_key()
         message = str(raised.value)
-        assert message.startswith(f"{FILE}: others than its owner may read or change the file")
+        assert message.startswith(f"{FILE}: users other than its owner may read or change the file")
         assert "`chmod 600`" in message
         assert "`defaultMode: 0400`" in message
         assert RAW.hex()[:8] not in message

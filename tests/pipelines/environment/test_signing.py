@@ -106,8 +106,8 @@ def public_alone(path: Path) -> None:
         (lambda path: private_file(path, rsa.generate_private_key(65537, 2048)), "not one of Ed2"),
         (lambda path: private_file(path, ec.generate_private_key(ec.SECP256R1())), "not one of Ed"),
         (lambda path: private_file(path, ed448.Ed448PrivateKey.generate()), "not one of Ed25519"),
-        (encrypted, "the key is encrypted, and nobody is asked"),
-        (open_to_others, "others than its owner may read or change"),
+        (encrypted, "the key is encrypted, and no password"),
+        (open_to_others, "users other than its owner may read or change"),
     ],
 )
 def test_a_file_that_holds_no_key_to_sign_by(

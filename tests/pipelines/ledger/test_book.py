@@ -249,7 +249,7 @@ def test_a_release_of_another_corpus_is_refused(place: str) -> None:
     folder = Path(place).parent
     ledger = Ledger.open(place)
     for source in ("corpus-2/a.csv", "corpu/*.csv", "*.csv", "corpus/../other/a.csv", "c*/a.csv"):
-        with Refused(place, "^ledger: .* is of the corpus .*, in which input.path .* does not lie"):
+        with Refused(place, "^ledger: .* counts the corpus .*, and input.path .* does not lie in"):
             ledger.reserve(request(place, "a", corpus=f"{folder}/{source}"))
     (folder / "corpus").mkdir()
     (folder / "link").symlink_to(folder / "corpus")
@@ -262,7 +262,7 @@ def test_object_stores_are_compared_by_prefix(tmp_path: Path) -> None:
     ledger = Ledger.init(str(tmp_path / "ledger"), terms("s3://raw/texts"))
     uri = ledger.uri
     for source in ("s3://raw/texts-2/a", "s3://raw/*", "gs://raw/texts/a", "s3://raw-2/texts/a"):
-        with Refused(uri, "does not lie; name the ledger of that one"):
+        with Refused(uri, "does not lie in it; name the ledger of that corpus"):
             ledger.reserve(request(uri, "a", corpus=source))
     ledger.reserve(request(uri, "a", corpus="s3://raw/texts/2026/*.parquet"))
 

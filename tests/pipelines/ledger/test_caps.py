@@ -90,7 +90,7 @@ def test_a_relative_corpus_is_made_absolute(
 
 NUMBER = r"is not a number; give a positive number"
 POSITIVE = r"is not allowed; give a positive number"
-CHANCE = r"is not allowed; give a number from 0 on, below 1"
+CHANCE = r"is not allowed; give a number of 0 or more, below 1"
 BAD = {
     "nothing": ("", r"caps\.yaml: [^:]"),
     "a list": ("[1]", r"caps\.yaml: [^:]"),

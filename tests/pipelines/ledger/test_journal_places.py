@@ -113,8 +113,8 @@ def test_a_file_system_without_links_is_told(tmp_path: Path) -> None:
     if found.stdout == "no filter\n":
         pytest.skip("filters of system calls are not allowed here")
     assert found.stdout == (
-        f"ledger: the file system of {place} has no hard links, by which writers keep out of each "
-        "other's way; name a place on another one, or in an object store\n"
+        f"ledger: the file system of {place} has no hard links, by which one writer excludes the "
+        "others; name a place on another one, or in an object store\n"
     )
     assert list(place.iterdir()) == []
 

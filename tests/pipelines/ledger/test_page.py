@@ -136,5 +136,5 @@ def test_the_command_prints_the_page_or_one_line(place: str, workspace: Workspac
     done = workspace.run("ledger", "show", place, "--html", "--json")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines()[-1] == (
-        "quietcorpus: error: --html: is another form than --json; leave one of them out"
+        "quietcorpus: error: --html: cannot be combined with --json; leave one of them out"
     )

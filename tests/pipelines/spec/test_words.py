@@ -153,10 +153,10 @@ def test_what_is_good(loaded: Callable[..., WordsSpec], workspace: Workspace) ->
         ({"epsilon": DOCUMENT}, "mechanism.epsilon."),
         # The rest.
         ({"mechanism": "custext"}, "mechanism.mechanism: 'custext' is not allowed: "),
-        ({"truncation": 2}, "mechanism.truncation: is for tem alone; leave it out"),
+        ({"truncation": 2}, "mechanism.truncation: only tem takes it; leave it out"),
         (
             {"mechanism": "exponential", "truncation": 2},
-            "mechanism.truncation: is for tem alone; leave it out",
+            "mechanism.truncation: only tem takes it; leave it out",
         ),
         ({"mechanism": "tem", "truncation": 0}, f"mechanism.truncation: 0 {POSITIVE}"),
         ({"mechanism": "tem", "truncation": "2"}, f"mechanism.truncation: '2' {NUMBER}"),
@@ -165,8 +165,8 @@ def test_what_is_good(loaded: Callable[..., WordsSpec], workspace: Workspace) ->
             {"mechanism": "tem", "search": {"engine": "faiss-flat"}},
             "mechanism.search.engine: faiss-flat is not for tem; give one of exact",
         ),
-        ({"tuning": 0.5}, "mechanism.tuning: is for vickrey alone, which needs it, above 0 and at"),
-        ({"mechanism": "vickrey"}, "mechanism.tuning: is for vickrey alone, which needs it"),
+        ({"tuning": 0.5}, "mechanism.tuning: only vickrey takes it, and needs it, above 0 and at"),
+        ({"mechanism": "vickrey"}, "mechanism.tuning: only vickrey takes it, and needs it"),
         ({"mechanism": "vickrey", "tuning": 0}, f"mechanism.tuning: 0 {POSITIVE}"),
         (
             {"mechanism": "vickrey", "tuning": 1.01},

