@@ -10,8 +10,9 @@ import math
 from fractions import Fraction
 
 from quietcorpus.mechanisms.ballots import Ballots
-from quietcorpus.mechanisms.vote_rounds import Rounds
-from quietcorpus.mechanisms.votes import STANDS_OUT, Votes
+from quietcorpus.mechanisms.pure_votes import votes_at
+from quietcorpus.mechanisms.vote_rounds import PureRounds, Rounds, rounds_at
+from quietcorpus.mechanisms.votes import STANDS_OUT
 
 SHARES = tuple(Fraction(tenths, 10) for tenths in range(1, 6))
 """Shares of a budget that a first of two releases may have."""
@@ -27,22 +28,24 @@ def least_voters(votes: Ballots, texts: int, strata: int) -> int:
     return math.ceil(Fraction(votes.least * strata * texts, sum(votes.weights)))
 
 
-def least_rounds(votes: Votes, of_a_list: Fraction, strata: int) -> Rounds | None:
+def least_rounds(votes: Ballots, of_a_list: Fraction, strata: int) -> Rounds | PureRounds | None:
     """Find the smallest first of two releases that shows a list of texts, by `SHARES`.
 
     A list of `of_a_list` texts, each with the votes by which it stands out in the second release,
     must reach `STANDS_OUT` deviations of its noise in the first one, where the votes of all strata
-    add up. The number of voters has no part in it. Returns None if no share is enough.
+    add up. Both have noise like that of `votes`. The number of voters has no part in it. Returns
+    None if no share is enough.
     """
+    delta = votes.guarantee.delta or None
     for share in SHARES:
         try:
-            found = Rounds.solved(votes.epsilon, votes.delta, share)
+            found = rounds_at(votes.epsilon, delta, share)
+            first, second = (
+                votes_at(votes.nearest, epsilon, delta, votes.falling)
+                for epsilon in (found.first, found.second)
+            )
         except ValueError:  # too much noise in one of them
             continue
-        first, second = (
-            Votes(votes.nearest, epsilon, votes.delta, votes.falling)
-            for epsilon in (found.first, found.second)
-        )
         sums = of_a_list * strata  # whose noise adds in squares, and whose votes add up
         if (sums * second.least) ** 2 >= (STANDS_OUT * first.deviation) ** 2 * sums:
             return found

@@ -8,7 +8,6 @@ from __future__ import annotations
 from fractions import Fraction
 
 from quietcorpus.mechanisms.vote_room import largest_pool, least_rounds, least_voters
-from quietcorpus.mechanisms.votes import Votes
 from quietcorpus.pipelines.spec.public_texts import PublicTextsSpec
 from quietcorpus.transforms.votes import Voting
 
@@ -53,7 +52,7 @@ def _of_rounds(voting: Voting) -> list[str]:
     """Say which first release would narrow a public pool that has lists, if one would."""
     votes, (strata, texts) = voting.votes, voting.shape
     public = voting.pool.open().manifest.guarantee is None
-    if voting.search is None or not public or not isinstance(votes, Votes):
+    if voting.search is None or not public:
         return []
     of_a_list = Fraction(texts, voting.search.lists)
     found = least_rounds(votes, of_a_list, strata)

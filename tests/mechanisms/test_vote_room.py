@@ -62,6 +62,23 @@ def test_the_first_release_is_the_least_that_shows_a_list() -> None:
     assert least_rounds(votes, Fraction(1), 1) is None
 
 
+def test_the_least_first_release_under_geometric_noise() -> None:
+    # Epsilons add up, so that lists of s texts stand out in the first release, at the share a, if
+    # 6 s / (1 - a) is at least 3 sqrt(2 s) / a: from 41 sums on at a tenth, from 8 on at a fifth.
+    # 200 sums lie 6.6 deviations up where three are asked for: nearly all lists stand out. Kills: a
+    # Gaussian's budgets or thresholds, a delta, the noise of one text for a list's.
+    votes = PureVotes(3, Fraction(2))
+    for size, tenths in ((41, 1), (40, 2), (9, 2), (7, 3)):
+        found = least_rounds(votes, Fraction(size), 1)
+        assert found is not None
+        assert (found.first, found.second) == (Fraction(tenths, 5), 2 - Fraction(tenths, 5))
+    first, second = (PureVotes(3, Fraction(tenths, 5)) for tenths in (1, 9))
+    sums = np.full((2, 200 * 100), second.least, dtype=np.int64)
+    noisy = first.release(sums, ReleaseKey.fresh().stage("test", 1))
+    assert stand_out(noisy, np.full(200, 100), first.deviation).mean() >= 0.9
+
+
 def test_a_budget_that_is_too_small_to_divide() -> None:
     # The first would need more noise than there is. Kills: an error in a dry run.
     assert least_rounds(Votes(20, Fraction(7, 100), DELTA), Fraction(100), 1) is None
+    assert least_rounds(PureVotes(500, Fraction(1, 10)), Fraction(100), 1) is None

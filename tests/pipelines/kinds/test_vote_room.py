@@ -55,7 +55,8 @@ def test_how_large_a_pool_may_be_for_users() -> None:
 
 
 def test_which_rounds_narrow_a_pool_with_lists() -> None:
-    # Kills: rounds for a pool without lists, for one that was narrowed, or without a Gaussian.
+    # Kills: rounds for a pool without lists, or for one that was narrowed; no rounds, or those of a
+    # Gaussian, where noise is geometric.
     lists = {"search": SearchedLists(300, 30)}
     _, rounds = said(**lists)
     found = least_rounds(VOTES, Fraction(100), 1)
@@ -66,7 +67,10 @@ def test_which_rounds_narrow_a_pool_with_lists() -> None:
         f"{float(found.second):g} (`quietcorpus index narrow-pool`)"
     )
     assert len(said(**lists, guarantee={"definition": "document"})) == 1
-    assert len(said(**lists, votes=PureVotes(3, Fraction(1)))) == 1
+    # Its epsilons add up: 6 * 100 / .9 is above 3 * sqrt(2 * 100) / .1.
+    _, pure = said(**lists, votes=PureVotes(3, Fraction(1)))
+    assert pure.startswith("a first release at epsilon 0.1 suffices to narrow the pool to those")
+    assert "in a second one at epsilon 0.9 (" in pure
     assert len(said(search=SearchedLists(30_000, 30))) == 1  # of one text each
 
 
