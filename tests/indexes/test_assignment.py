@@ -52,7 +52,9 @@ def test_no_choice_is_better(seed: int, terms: int, data: st.DataObject) -> None
     assert loss(points, centroids, chosen) == pytest.approx(least, abs=1e-5)
 
 
-@pytest.mark.parametrize(("terms", "clusters"), [(200, 7), (200, 60), (150, 150)])
+@pytest.mark.parametrize(
+    ("terms", "clusters"), [pytest.param(200, 7, marks=pytest.mark.slow), (200, 60), (150, 150)]
+)
 def test_the_hungarian_method_finds_nothing_better(terms: int, clusters: int) -> None:
     # Kills: losses of a cluster that are not computed anew after a move.
     points, centroids = drawn(terms + clusters, terms, clusters)

@@ -67,7 +67,7 @@ def assert_dense(make: Callable[[], np.ndarray], deviation: float, dimensions: i
         (25, 100, 3.0),
         (7, 2, 3.0),
         (120, 30, 10.0),
-        (1100, 3, 3.0),  # by ARPACK
+        pytest.param(1100, 3, 3.0, marks=pytest.mark.slow),  # by ARPACK
     ],
 )
 def test_the_dense_computation(size: int, dimensions: int, deviation: float) -> None:

@@ -267,7 +267,7 @@ def test_weaknesses_are_logged(made_of: Any, caplog: pytest.LogCaptureFixture) -
     said = [record.getMessage() for record in caplog.records]
     assert any(line.startswith("LearnEmbeddings: not protected: ") for line in said)
     assert any(
-        line.startswith("LearnEmbeddings: budgets.epsilon: silver: so little") for line in said
+        line.startswith("LearnEmbeddings: budgets.epsilon: silver: so small") for line in said
     )
 
 

@@ -81,5 +81,7 @@ def test_floats_that_may_stand_for_several_ids_are_refused(value: float) -> None
 )
 def test_types_with_several_spellings_are_refused(kind: pa.DataType) -> None:
     # Kills: a timestamp in seconds beside the same one in microseconds.
-    with pytest.raises(InputError, match=r"^input.id: the column 'case' is of type .* otherwise; "):
+    with pytest.raises(
+        InputError, match=r"^input.id: the column 'case' is of type .* in another form; "
+    ):
         of([], kind)
