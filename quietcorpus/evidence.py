@@ -173,6 +173,7 @@ def evaluate(
     target: str | None = None,
     public_vectors: Place | None = None,
     public_text: Place | None = None,
+    reference_text: Place | None = None,
     neighbours_of: Sequence[str] | None = None,
     documents: int = 5_000,
     draws: int | None = None,
@@ -203,6 +204,8 @@ def evaluate(
             beside a release's own and beside vectors that are learnt without privacy.
         public_text: public texts like the corpus's (a path, a glob or a URI, with the same column),
             from which an attacker on words learns how frequent words are, and which follow which.
+        reference_text: the same documents as another tool left them, redacted, say (a path, a glob
+            or a URI, with the columns of texts and ids), to measure beside a release of words.
         neighbours_of: words of a release of word vectors whose nearest ones are listed.
         documents: the largest number of documents to sample.
         draws: the number of draws of every setting; the release is one draw of its own setting. By
@@ -251,6 +254,7 @@ def evaluate(
         public_vectors=None if public_vectors is None else absolute(public_vectors),
         neighbours_of=tuple(neighbours_of or ()),
         public_text=None if public_text is None else absolute(public_text),
+        reference_text=None if reference_text is None else absolute(reference_text),
     )
     effort = job.Effort.of(
         comparison,

@@ -14,7 +14,7 @@ from quietcorpus.evaluation.report.plots import comparison
 from quietcorpus.evaluation.verdict import Figure, of_everything
 
 _PARTS = ("utility", "attack")
-_BESIDE = ("original", "ceiling", "noise", "floor")
+_BESIDE = ("original", "reference", "ceiling", "noise", "floor")
 
 Cell = tuple[str, str]
 """A number and its interval, in words."""

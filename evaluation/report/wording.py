@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _SUBJECTS = {
     "release": "this release",
     "original": "original text",
+    "reference": "text of another tool",
     "noise": "noise alone",
     "laplace": "Laplace noise",
     "geometric": "geometric noise",

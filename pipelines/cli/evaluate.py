@@ -59,6 +59,12 @@ class _Words(click.ParamType):
     "are, and which follow which.",
 )
 @click.option(
+    "--reference-text",
+    metavar="PATH",
+    help="The same documents as another tool left them (redacted, say), with the columns of texts "
+    "and ids; they are measured beside a release of words.",
+)
+@click.option(
     "--neighbours-of",
     type=_Words(),
     metavar="WORD,WORD",

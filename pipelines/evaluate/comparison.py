@@ -52,6 +52,7 @@ class Comparison:
         public_vectors: a file of public word vectors, to compare a release of vectors with.
         neighbours_of: words whose nearest ones are told.
         public_text: public texts that an attacker on words learns from.
+        reference_text: the documents as another tool left them, to measure beside the release.
     """
 
     release: str
@@ -64,6 +65,7 @@ class Comparison:
     public_vectors: str | None = None
     neighbours_of: tuple[str, ...] = ()
     public_text: str | None = None
+    reference_text: str | None = None
 
     @classmethod
     def of(
@@ -83,6 +85,7 @@ class Comparison:
         public_vectors: str | None = None,
         neighbours_of: tuple[str, ...] = (),
         public_text: str | None = None,
+        reference_text: str | None = None,
     ) -> Comparison:
         """Build a comparison whose columns default to the spec's.
 
@@ -109,6 +112,7 @@ class Comparison:
             public_vectors,
             neighbours_of,
             public_text,
+            reference_text,
         )
         kind = made.card.mechanism.kind
         if registry.part(kind, "study") is None:
@@ -121,8 +125,11 @@ class Comparison:
         for key, value in alone.items() if not made.measures.of_vectors else ():
             if value:
                 raise InputError(f"{key}: is for releases of word vectors, not of {kind}")
-        if public_text is not None and not made.measures.of_words:
-            raise InputError(f"public_text: is for releases of words, not of {kind}")
+        for key, place in (("public_text", public_text), ("reference_text", reference_text)):
+            if place is not None and not made.measures.of_words:
+                raise InputError(f"{key}: is for releases of words, not of {kind}")
+        if reference_text is not None and columns.id is None:
+            raise InputError("id: missing; reference_text is joined to the corpus by it")
         if id_ is not None and id_ not in made.card.kept:
             kept = ", ".join(map(repr, made.card.kept)) or "none"
             raise InputError(f"id: the release keeps no column {id_!r} (it keeps {kept})")

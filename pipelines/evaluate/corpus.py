@@ -98,9 +98,8 @@ def sample(pattern: str, columns: Columns, most: int, seed: int) -> Sample:
             # Random keys, of which the heap keeps the smallest: a uniform sample in one pass.
             item = (-generator.random(), next(number), (text, values))
             (heapq.heappush if len(kept) < most else heapq.heappushpop)(kept, item)
-    except InputError as error:  # it names keys of a spec, not options
-        said = str(error).replace("input.path:", "against:", 1)
-        raise InputError(said.replace("input.text:", "text:", 1)) from None
+    except InputError as error:
+        raise of_option("against", error) from None
     records = [record for _, _, record in sorted(kept, key=lambda item: item[1])]
     texts = [text for text, _ in records]
 
@@ -116,6 +115,43 @@ def sample(pattern: str, columns: Columns, most: int, seed: int) -> Sample:
     source = columns.corpus(pattern)
     named = columns.id, columns.label, columns.user, columns.target
     return Sample(documents, of, source, *map(column, named))
+
+
+def texts_of(place: str, columns: Columns, ids: Strings) -> list[str]:
+    """Return sampled documents' texts as another tool left them, in the sample's order.
+
+    Args:
+        place: the tool's output, in any order, with the corpus's columns of texts and ids.
+        columns: the corpus's columns, of which ids are one.
+        ids: the sampled documents' ids, (n,).
+
+    Raises:
+        InputError: an output that cannot be read, an id that it lacks, or one that is not unique.
+    """
+    assert columns.id is not None
+    wanted, found = set(ids.tolist()), dict[str | None, str]()
+    unique = len(wanted) == len(ids)
+    try:
+        for text, values in _records(Columns(columns.text, columns.id).corpus(place)):
+            if (one := values[columns.id]) in wanted:
+                unique &= one not in found
+                found[one] = text
+    except InputError as error:
+        raise of_option("reference_text", error) from None
+    if not unique:
+        raise InputError(f"id: the column {columns.id!r} repeats values; name one that does not")
+    if len(found) < len(ids):
+        raise InputError(
+            f"reference_text: {len(ids) - len(found):,} of {len(ids):,} sampled documents have no "
+            f"text there by their {columns.id!r}; give what the tool made of this corpus"
+        )
+    return [found[one] for one in ids]
+
+
+def of_option(name: str, error: InputError) -> InputError:
+    """Return an error on reading a corpus, which names keys of a spec, as one on options."""
+    said = str(error).replace("input.path:", f"{name}:", 1)
+    return InputError(said.replace("input.text:", "text:", 1))
 
 
 def strings(values: Iterable[str | None]) -> Strings:

@@ -218,6 +218,8 @@ def _identity(comparison: Comparison) -> str:
         parts.append(FileSource.resolve("public_vectors", comparison.public_vectors).digest)
     if comparison.public_text is not None:
         parts.append(plan(Corpus(comparison.public_text, comparison.columns.text)).files)
+    if comparison.reference_text is not None:
+        parts.append(plan(Corpus(comparison.reference_text, comparison.columns.text)).files)
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 

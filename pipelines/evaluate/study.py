@@ -80,6 +80,10 @@ class Studied(Protocol):
         """Return the public texts that an attacker on words learns from, if there are any."""
 
     @property
+    def reference_text(self) -> str | None:
+        """Return the documents as another tool left them, if they are given."""
+
+    @property
     def described(self) -> Spec:
         """Return the checked spec; raises InputError if there is none."""
 

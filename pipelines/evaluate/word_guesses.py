@@ -33,6 +33,7 @@ from quietcorpus.evaluation.attacks.word_laws import (
 )
 from quietcorpus.evaluation.results import CONFIDENCE
 from quietcorpus.indexes.word_index import WordIndex
+from quietcorpus.pipelines.evaluate.corpus import of_option
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.words import WordMechanism, WordsParameters, decline_of
 from quietcorpus.transforms.reading.documents import Corpus
@@ -81,9 +82,8 @@ def by_text(place: str, column: str, parameters: WordsParameters, index: WordInd
                 starts, found = index.vocabulary.look_up(tokens)
                 offsets.append(starts[1:] + offsets[-1][-1])
                 words.append(found)
-    except InputError as error:  # it names keys of a spec, not options
-        said = str(error).replace("input.path:", "public_text:", 1)
-        raise InputError(said.replace("input.text:", "text:", 1)) from None
+    except InputError as error:
+        raise of_option("public_text", error) from None
     known = np.concatenate(words) if words else np.empty(0, dtype=np.int32)
     if not len(known):
         raise InputError(f"public_text: {place} has no word that the release knows; check it")

@@ -19,6 +19,7 @@ from quietcorpus.evaluation.features import counted, split
 from quietcorpus.evaluation.results import Observation, classified, share_found
 from quietcorpus.evaluation.word_changes import semantic_similarity, unchanged_share, word_changes
 from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.pipelines.evaluate.corpus import texts_of
 from quietcorpus.pipelines.evaluate.draws import Draw, drawn
 from quietcorpus.pipelines.evaluate.study import (
     Studied,
@@ -66,7 +67,8 @@ class WordsStudy(Study):
         self._parameters = kind.parameters
         self._index = kind.parameters.index.open()  # vectors too, whatever the mechanism reads
         unknown = kind.parameters.out_of_vocabulary == "draw"
-        self._offsets, self._before = self._looked_up(unknown=unknown)
+        texts = self._sample.documents.texts
+        self._offsets, self._before = self._looked_up(texts, unknown=unknown)
         self._originals = self._counted(self._before)
         refuse_unknown(self._originals)
         self._known = {
@@ -76,12 +78,19 @@ class WordsStudy(Study):
         self._transferred = cache(lambda number: self._learnt(originals, number))
         self._by_words = remembered(labels, lambda ls, n: by_words(ls, originals, originals, n))
         self._attacker = self._informed(studied)
+        self._reference = self._left_by_another_tool(studied)
         self.notes = [
             "Words are those that the index knows.",
             _known_of(studied.public_text, len(self._index.vocabulary)),
             "The classifier learns from the released texts of two thirds of the documents, and is "
             "tested on the others as they are; the one by words, by five folds, on all of them.",
         ]
+        if self._reference is not None:
+            self.notes.append(
+                "Text of another tool is measured as the release is, by words alone: its lengths "
+                "and places may be others. Its words are unchanged if they are left, wherever. It "
+                "has no guarantee, and noise alone is that of the release."
+            )
         if not self._has_vectors:
             self.notes.append(
                 "The index has codes alone. So similarity, and linkage by mean vectors, are not "
@@ -96,11 +105,13 @@ class WordsStudy(Study):
         return replace(draw, law=kind.parameters)
 
     def references(self, number: int) -> Iterator[Observation]:
-        """Yield the measures of the original text, as it is."""
+        """Yield the measures of the original text as it is, and as another tool left it."""
         generator = np.random.default_rng([number, 1])
         originals = self._originals
         yield from self._classified(originals, "original", number)
         yield from attacks(self._sample, self._views(self._before), "original", generator)
+        if self._reference is not None:
+            yield from self._of_another_tool(self._reference, number)
 
     def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
         """Yield the measures of a draw."""
@@ -139,11 +150,28 @@ class WordsStudy(Study):
     def _has_vectors(self) -> bool:
         return "vectors" in self._index.manifest.parts
 
-    def _looked_up(self, *, unknown: bool) -> tuple[npt.NDArray[np.int64], Words]:
-        tokens = self._parameters.tokenizer.tokenize(self._sample.documents.texts)
+    def _looked_up(self, texts: pa.Array, *, unknown: bool) -> tuple[npt.NDArray[np.int64], Words]:
+        tokens = self._parameters.tokenizer.tokenize(texts)
         offsets, words = self._index.vocabulary.look_up(tokens, unknown=unknown)
         longest = self._parameters.longest
         return (offsets, words) if longest is None else longest.shortened(offsets, words)
+
+    def _left_by_another_tool(self, studied: Studied) -> sp.csr_array | None:
+        """Count the words of the documents as another tool left them, if they are given."""
+        if studied.reference_text is None:
+            return None
+        assert self._sample.ids is not None
+        texts = texts_of(studied.reference_text, studied.columns, self._sample.ids)
+        offsets, words = self._looked_up(pa.array(texts, pa.large_string()), unknown=False)
+        return counted(offsets, words, len(self._index.vocabulary))
+
+    def _of_another_tool(self, counts: sp.csr_array, number: int) -> Iterator[Observation]:
+        """Yield the measures of the documents as another tool left them."""
+        kept = counts.minimum(self._originals).sum() / self._originals.sum()
+        yield Observation("unchanged", "reference", float(kept))
+        yield from self._classified(counts, "reference", number)
+        generator = np.random.default_rng([number, 1])  # the halves and folds of the original
+        yield from attacks(self._sample, self._views_of(counts), "reference", generator)
 
     def _after(self, draw: Draw) -> Words:
         """Return the released words, aligned with the original ones."""
@@ -270,12 +298,13 @@ class WordsStudy(Study):
         return score
 
     def _views(self, words: Words) -> Views:
-        counts = self._counted(words)
-        by_words = bag_cosines(counts, self._originals)
-        scores: dict[str, Score] = {
-            "by words and length": self._of_equal_length(words, by_words),
-            "by words": by_words,
-        }
+        views = self._views_of(self._counted(words))
+        by_length = self._of_equal_length(words, views.scores["by words"])
+        return replace(views, scores={"by words and length": by_length, **views.scores})
+
+    def _views_of(self, counts: sp.csr_array) -> Views:
+        """Return documents as they are, and as their words were counted, whatever the length."""
+        scores: dict[str, Score] = {"by words": bag_cosines(counts, self._originals)}
         if self._has_vectors:
             means = self._means(counts), self._means(self._originals)
             scores["by mean vectors"] = cosines(*means)

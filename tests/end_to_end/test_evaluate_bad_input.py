@@ -70,6 +70,12 @@ def test_no_release(released: Workspace) -> None:
     assert "nowhere: no release here" in done.stderr
 
 
+def test_text_of_another_tool_beside_bags(released: Workspace) -> None:
+    # Kills: an option that a study ignores.
+    said = refused(released, "--reference-text", "input/*.parquet")
+    assert said == "--reference-text: is for releases of words, not of bag-of-words"
+
+
 @pytest.mark.parametrize("spec", ["spec.yaml", None])
 def test_a_corpus_of_another_size(released: Workspace, spec: str | None) -> None:
     columns = {"text": ["a"] * 70, "article": [f"paper-{n}" for n in range(70)]}

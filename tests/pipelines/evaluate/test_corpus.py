@@ -13,7 +13,13 @@ from scipy import stats
 
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.pipelines.evaluate.comparison import Comparison
-from quietcorpus.pipelines.evaluate.corpus import Columns, Sample, sample, strings
+from quietcorpus.pipelines.evaluate.corpus import (
+    Columns,
+    Sample,
+    sample,
+    strings,
+    texts_of,
+)
 from quietcorpus.pipelines.evaluate.draws import _places
 from quietcorpus.pipelines.evaluate.study import LEAST_OF_CLASS, authors, labelled
 from quietcorpus.transforms.errors import InputError
@@ -51,6 +57,36 @@ def test_all_documents_in_their_order_with_their_columns(corpus: str) -> None:
     assert found.labels.tolist() == [None if n % 7 == 0 else str(n % 3) for n in range(CORPUS)]
     assert found.users is None
     assert found.documents.rows.tolist() == list(range(CORPUS))
+
+
+def test_texts_of_another_tool_by_their_ids(corpus: str) -> None:
+    # Kills: texts in the tool's order, and texts of documents that were not sampled.
+    wanted = strings(["k41", "k3", "k59"])
+    assert texts_of(corpus, Columns(id="key"), wanted) == ["text 41", "text 3", "text 59"]
+
+
+@pytest.mark.parametrize(
+    ("place", "ids", "said"),
+    [
+        ("*.parquet", ["k1", "k60", "k61"], r"^reference_text: 2 of 3 sampled documents have no"),
+        ("*.parquet", ["k1", "k1"], r"^id: the column 'key' repeats values"),
+        ("nowhere/*.parquet", ["k1"], r"^reference_text: "),
+    ],
+)
+def test_texts_of_another_tool_that_are_of_no_use(
+    corpus: str, tmp_path: Path, place: str, ids: list[str], said: str
+) -> None:
+    # Kills: a document that is measured by another's text, or by none.
+    with pytest.raises(InputError, match=said):
+        texts_of(str(tmp_path / place), Columns(id="key"), strings(ids))
+
+
+def test_texts_of_another_tool_that_has_two_for_a_document(tmp_path: Path) -> None:
+    # Kills: the last of several texts is taken.
+    table = pa.table({"text": ["one", "two"], "key": ["k1", "k1"]})
+    pq.write_table(table, tmp_path / "left.parquet")
+    with pytest.raises(InputError, match=r"^id: the column 'key' repeats values"):
+        texts_of(str(tmp_path / "left.parquet"), Columns(id="key"), strings(["k1"]))
 
 
 def test_what_the_mechanism_reads_comes_with_the_texts(corpus: str) -> None:
