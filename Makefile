@@ -279,6 +279,7 @@ soak: $(VENV)/.test spark
 
 utility: $(VENV)/.bench
 	$(BIN)/python benchmarks/utility.py --corpus $(BENCH_CORPUS) --output docs/measurements/bags-of-words.md
+	$(BIN)/python benchmarks/classifier_by_words.py --data $(BENCH_DATA) --folder build/classifier
 
 reconstruction: $(VENV)/.bench
 	$(RUNNING) benchmarks/reconstruction.py --output docs/measurements/reconstruction.md
@@ -333,6 +334,7 @@ attacks: $(VENV)/.bench $(VECTORS) build/redactor/node_modules
 utility-maps: $(VENV)/.bench $(VECTORS)
 	$(BIN)/python benchmarks/maps.py --data $(BENCH_DATA) --glove $(VECTORS) --folder build/maps \
 		--output docs/measurements/bags-of-words.md
+	$(BIN)/python benchmarks/equal_clusters.py --glove $(VECTORS)
 
 utility-known-topics: $(VENV)/.bench
 	$(RUNNING) benchmarks/known_topics_maps.py --output docs/measurements/bags-of-words.md
@@ -343,6 +345,7 @@ utility-sentences: $(VENV)/.bench
 
 utility-languages: $(VENV)/.bench
 	$(BIN)/python benchmarks/utility_languages.py --data $(BENCH_DATA) --folder build/utility-languages
+	$(BIN)/python benchmarks/noticed_languages.py --data $(BENCH_DATA) --folder build/noticed-languages
 
 # Word embeddings at several epsilons: hours; and budgets of users' own, of generated users: a minute,
 # and half an hour for those of a training.
