@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from quietcorpus.compiled import compiled, inlined
 from quietcorpus.evaluation.passages import is_passage
-from quietcorpus.evaluation.shingles import Numbers, Words, shingles_of, words_of
+from quietcorpus.evaluation.shingles import Numbers, Words, joined, shingles_of, words_of
 
 EDITS = 0.3
 """The largest number of edits, for each word of the shorter text, that make it a passage."""
@@ -70,7 +70,7 @@ class PublicTexts:
 
     def __init__(self, batches: Sequence[pa.Array]) -> None:
         """Take the texts, large_string without nulls, in the order of their numbers."""
-        self._words = _joined([words_of(texts) for texts in batches])
+        self._words = joined([words_of(texts) for texts in batches])
         wholes = self._words.wholes
         self._order = np.argsort(wholes, kind="stable")
         self._wholes = wholes[self._order]
@@ -104,18 +104,6 @@ class PublicTexts:
         within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         found: Found = self._order[np.repeat(first, counts) + within]
         return found
-
-
-def _joined(parts: Sequence[Words]) -> Words:
-    """Join batches of words; there is at least one."""
-    before = np.cumsum([0, *(len(part.hashes) for part in parts)])
-    offsets = [part.offsets[1:] + start for part, start in zip(parts, before, strict=False)]
-    return Words(
-        np.concatenate([part.hashes for part in parts]),
-        np.concatenate([np.zeros(1, np.int64), *offsets]),
-        np.concatenate([part.short for part in parts]),
-        np.concatenate([part.wholes for part in parts]),
-    )
 
 
 def _table(words: Words) -> _Table:

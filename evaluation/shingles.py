@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -62,6 +63,18 @@ def words_of(texts: pa.Array) -> Words:
     characters = dense.to_numpy()  # some are marks, which are no words of their own
     words = np.maximum(np.diff(found.offsets) - characters, 0) + characters / CHARACTERS
     return Words(found.hashes, found.offsets, words < LEAST_WORDS, wholes)
+
+
+def joined(parts: Sequence[Words]) -> Words:
+    """Join batches of words; there is at least one."""
+    before = np.cumsum([0, *(len(part.hashes) for part in parts)])
+    offsets = [part.offsets[1:] + start for part, start in zip(parts, before, strict=False)]
+    return Words(
+        np.concatenate([part.hashes for part in parts]),
+        np.concatenate([np.zeros(1, np.int64), *offsets]),
+        np.concatenate([part.short for part in parts]),
+        np.concatenate([part.wholes for part in parts]),
+    )
 
 
 @compiled

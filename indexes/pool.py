@@ -63,8 +63,9 @@ class PoolManifest:
         texts: the number of texts, m.
         left_out: how many documents were `empty`, `equal` to an earlier one but for case, spacing,
             punctuation and compatible characters (pools of earlier software: with punctuation),
-            or `near` an earlier one by their embeddings; of a narrowed pool, also how many were
-            `unchosen`.
+            or `near` an earlier one by their embeddings; of a pool that carries its encoder, also
+            how many were `edited` copies of an earlier one (pools of earlier software: not
+            sought); of a narrowed pool, also how many were `unchosen`.
         near: the cosine from which on a document is near another; None if none was sought.
         builder: the software that made the pool.
         files: path, bytes and sha256 of each.
@@ -100,6 +101,8 @@ class PoolManifest:
         """Describe the pool in lines for people."""
         empty, equal, near = (self.left_out[name] for name in ("empty", "equal", "near"))
         joined = f", {near:,} near one (cosine {self.near:g} or more)" if self.near else ""
+        edited = self.left_out.get("edited")
+        joined += f", {edited:,} edited copies of one" if edited is not None else ""
         unchosen = self.left_out.get("unchosen")
         joined += f", {unchosen:,} whose lists do not stand out" if unchosen is not None else ""
         return [

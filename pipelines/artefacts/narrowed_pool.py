@@ -44,7 +44,7 @@ def narrow(release: str, pool: str, output: str, *, encoder: str, progress: bool
     release, output = absolute(release), absolute(output)
     Output(output).require_writable()
     model = model_of(encoder, UNICODE_WORDS)
-    steps = Steps(4 if model is None else 5, bar=progress)
+    steps = Steps(5, bar=progress)
     with steps.step("checking the release"):
         card = verify(release)
         mechanism = _votes_of(release, card)

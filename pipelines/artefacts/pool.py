@@ -28,6 +28,7 @@ from quietcorpus.indexes.pool_lists import PoolLists
 from quietcorpus.indexes.tokenizers import UNICODE_WORDS, Tokenizer
 from quietcorpus.mechanisms.deep_candidate import on_grid
 from quietcorpus.pipelines.artefacts import encoding, pool_lists
+from quietcorpus.pipelines.artefacts.edited_texts import unedited
 from quietcorpus.pipelines.artefacts.near_texts import NEAR, SEARCHED, apart
 from quietcorpus.pipelines.artefacts.pool_lists import Asked, Trained
 from quietcorpus.pipelines.artefacts.public_documents import texts
@@ -70,7 +71,7 @@ def build(
     model = model_of(encoder, tokenizer)
     for doubt in model.doubts_of(language) if model else ():
         _LOGGER.warning("%s", doubt)
-    steps = Steps(3 if model is None else 4, bar=progress)
+    steps = Steps(4, bar=progress)
     with steps.step("reading texts"):
         documents = [one for own in texts(Corpus(source, text)) for one in own.to_pylist()]
         listed, empty = _distinct(documents)
@@ -116,8 +117,15 @@ def make(
 ) -> PoolManifest:
     """Make a pool of different texts, by a model or by an encoder that is made of them.
 
-    Raises InputError for lists that they cannot fill, and for too few texts.
+    Near texts are joined: by a model's embeddings, or else by their words, before the encoder is
+    made. Raises InputError for lists that they cannot fill, and for too few texts.
     """
+    left_out = {**origin.left_out, "near": 0}
+    if model is None:
+        with steps.step("comparing texts", len(listed), "texts") as display:
+            different = unedited(listed, display.show)
+        left_out["edited"] = len(listed) - len(different)
+        listed = [listed[number] for number in different]
     asked = asked or pool_lists.needed(len(listed), seed)
     if asked is not None:
         asked.check(len(listed))
@@ -131,7 +139,7 @@ def make(
         source=origin.source,
         encoder=_described(opened, model),
         texts=len(chosen.order),
-        left_out={**origin.left_out, "near": len(listed) - len(chosen.order)},
+        left_out=left_out | {"near": len(listed) - len(chosen.order)},
         near=NEAR if model else None,
         builder=f"quietcorpus {quietcorpus_version()}",
         language=origin.language,

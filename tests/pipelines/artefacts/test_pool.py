@@ -100,9 +100,10 @@ def test_a_pool_of_the_encoder_lsa_carries_it(tmp_path: Path) -> None:
     assert made.encoder == found.encoder.description
     assert made.encoder["name"] == "lsa"
     assert found.texts.to_pylist() == given[:50]
-    assert made.left_out == {"empty": 1, "equal": 2, "near": 0}
+    assert made.left_out == {"empty": 1, "equal": 2, "near": 0, "edited": 0}
     assert made.lines()[0] == (
-        "texts         50 of 53 documents; left out: 1 empty, 2 equal to another"
+        "texts         50 of 53 documents; left out: 1 empty, 2 equal to another, 0 edited "
+        "copies of one"
     )
     again = lsa.fit(pa.array(given[:50], pa.large_string()))
     assert again.description == made.encoder
@@ -120,6 +121,27 @@ def test_a_pool_of_the_encoder_lsa_carries_it(tmp_path: Path) -> None:
         "terms or more, each in 5 texts; give more documents, or another encoder"
     )
     assert not (tmp_path / "none").exists()
+
+
+def test_the_encoder_lsa_joins_edited_copies(tmp_path: Path, encoder: str) -> None:
+    # Kills: an encoder of the copies, too; copies that are counted as near by a cosine, or not at
+    # all; a pool of copies in place of the first; copies that are sought beside a model.
+    topics = list(TOPICS)
+    given = [
+        f"{a} {b}" for a, b in zip(texts_on(topics, 10, 1), texts_on(topics, 10, 2), strict=True)
+    ]
+    copies = [f"another {text}" for text in given[:7]]
+    source = write(tmp_path, [*given, *copies])
+    made = qc.build_pool(source, tmp_path / "pool", provenance="public", encoder="lsa")
+    found = open_pool(str(tmp_path / "pool"))
+    assert found.texts.to_pylist() == given
+    assert made.left_out == {"empty": 0, "equal": 0, "near": 0, "edited": 7}
+    assert made.near is None
+    assert "0 equal to another, 7 edited copies of one" in made.lines()[0]
+    assert made.encoder == lsa.fit(pa.array(given, pa.large_string())).description
+    by_model = qc.build_pool(source, tmp_path / "other", provenance="public", encoder=encoder)
+    assert "edited" not in by_model.left_out
+    assert "edited" not in by_model.lines()[0]
 
 
 def test_many_texts_have_lists_in_any_case(
