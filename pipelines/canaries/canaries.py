@@ -91,9 +91,13 @@ def audit(
 
 def _audited(spec: Spec, make: Any, effort: Effort, progress: bool) -> dict[str, Any]:
     steps = Steps(1 + effort.runs, bar=progress)
-    with steps.step("placing canaries"):
+    placing = "placing canaries"
+    with steps.step(placing) as display:
         game: Game = make(prepare(spec, effort.workers), effort.canaries, spec.corpus)
         plan = planned(game, effort.runs, 1 - effort.confidence)
+        if not plan.tells:  # no run is made
+            steps.total = 1
+            display.title = steps.titled(placing)
     runs: list[Guesses] = []
     if plan.tells:
         with copied(spec, effort.work) as copy:
@@ -166,7 +170,8 @@ def lines(content: Mapping[str, Any]) -> Iterator[str]:
     """Yield the result as lines for a terminal."""
     stated, runs = content["stated"], content["runs"]
     at = f" at delta {shown_up(stated['delta'], 3)}" if stated["delta"] else ""
-    yield f"canaries  {content['canaries']:,} in each run. {content['says']}"
+    each = " in each run" if runs else ""
+    yield f"canaries  {content['canaries']:,}{each}. {content['says']}"
     yield f"stated    epsilon {shown_up(stated['epsilon'])}{at}"
     if not runs:
         yield (

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from tests.conftest import Workspace
 
 COMMAND = "from quietcorpus.pipelines.cli.canaries import canaries; canaries()"
+TOLD = """
+from quietcorpus.pipelines.terminal import progress
+progress._QUICK_SECONDS = 0.0
+"""
 SILENT = """
 import quietcorpus.mechanisms.histogram
 from quietcorpus.mechanisms.geometric import DenseNoise
@@ -71,11 +75,13 @@ def test_a_fault_ends_with_1(workspace: Workspace) -> None:
 
 def test_too_few_canaries_cannot_tell(workspace: Workspace) -> None:
     # 8 guesses of 16 canaries, all right, have a chance of .99 at epsilon 7. Kills: runs that
-    # nothing can come of, a pass for nothing.
+    # nothing can come of, a pass for nothing, and runs or steps that are announced and not made.
     own = spec(workspace, epsilon=7)
-    done = workspace.run("canaries", own, "--canaries", "16", "--output", "found")
+    done = workspace.run_code(TOLD + COMMAND, own, "--canaries", "16", "--output", "found")
     assert done.returncode == 0, done.stderr
+    assert "step 1 of 1: placing canaries: took " in done.stderr
     assert "verdict   cannot tell" in done.stdout
+    assert done.stdout.startswith("canaries  16. ")
     written = json.loads((workspace.folder / "found" / "canaries.json").read_text())
     assert (written["verdict"], written["runs"], written["passed"]) == ("cannot tell", [], True)
 

@@ -76,7 +76,7 @@ def test_an_epsilon_that_changes_little_is_told(
     qc.Privatizer(word_index, mechanism, 0.01, **tuned(mechanism))
     assert not caplog.records
     often = {"tuning": "0.0001"} if mechanism == "vickrey" else {}
-    qc.Privatizer(word_index, mechanism, 100_000, **often)
+    qc.Privatizer(word_index, mechanism, 1_000_000, **often)
     (record,) = caplog.records
     assert record.levelname == "WARNING"
     assert record.getMessage().startswith("epsilon protects little: 100 of 100 words of the index")
