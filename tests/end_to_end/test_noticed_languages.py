@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -33,7 +34,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder, the current one, with candidates, a pool and two corpora."""
     here = tmp_path_factory.mktemp("noticed")
     with fixed(here):
-        texts = [f"{ENGLISH} {chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(MINE)]
+        words = ENGLISH.split()
+        # In orders of their own: else they would be edited copies of one text.
+        texts = [" ".join(Random().sample(words, len(words))) for _ in range(MINE)]
         pq.write_table(pa.table({"text": texts}), "public.parquet")
         qc.build_pool("public.parquet", "lsa", provenance="public", encoder="lsa", language="en")
         manifest = json.loads(Path("candidates/manifest.json").read_text())
