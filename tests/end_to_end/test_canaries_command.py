@@ -45,13 +45,16 @@ def files(folder: Path) -> list[Path]:
 
 def test_what_is_written_printed_and_left(workspace: Workspace) -> None:
     # Kills: a copy or a release that stays, a ledger that is asked, text of the corpus in the
-    # result or the log, runs that are not as many as asked for.
+    # result or the log, runs that are not as many as asked for, or not among the steps.
     own = spec(workspace)
     given = ("--canaries", "64", "--runs", "2", "--output", "found", "--work", "private")
-    done = workspace.run("canaries", own, *given)
+    done = workspace.run_code(TOLD + COMMAND, own, *given)
     assert done.returncode == 0, done.stderr
+    assert "step 1 of 3: placing canaries: took " in done.stderr
+    assert "step 3 of 3: run 2 of 2: took " in done.stderr
     written = json.loads((workspace.folder / "found" / "canaries.json").read_text())
     assert done.stdout.splitlines() == list(lines(written))
+    assert done.stdout.startswith("canaries  64 in each run. ")
     assert written["verdict"] == "cannot tell"  # by 64 canaries in two runs
     assert len(written["runs"]) == 2
     assert written["canaries"] == 64
