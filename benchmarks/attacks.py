@@ -24,19 +24,26 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import matplotlib as mpl
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import redacted
 import yaml
+from matplotlib.figure import Figure
 from threadpoolctl import threadpool_limits
 
 import quietcorpus as qc
+from quietcorpus.evaluation.report import svg
+from quietcorpus.evaluation.report.curves import draw
+from quietcorpus.evaluation.report.figures import by_measure
 from quietcorpus.indexes.tokenizer import tokenize
 from quietcorpus.transforms.artefacts.local_index import LocalIndex
 
 MATCHED = 10_000
 """Words of other reviews, by which epsilons of equally many unchanged ones are found."""
+MADLIB, MEAN_LOSS, UNCHANGED = "Madlib", "BRR, equal mean loss", "BRR, as many unchanged"
+PLOTTED = {"words-accuracy": "accuracy", "membership": "membership AUC, by a regression"}
 
 
 class Column(NamedTuple):
@@ -76,8 +83,8 @@ def prepare(given: argparse.Namespace, folder: Path) -> None:
         with given.glove.open() as lines:
             (folder / "vectors.txt").write_text(first_vectors(lines, given.words))
         qc.build_index(folder / "vectors.txt", folder / "index", provenance="public")
-    variants = dict(compared(given.epsilons, others_words(folder), folder))
-    own, *rest = variants.values()
+    variants = compared(given.epsilons, others_words(folder), folder)
+    own = variants[MADLIB][given.epsilons[0]]
     spec = {
         "release": "attacks",
         "input": {"path": str(folder / "private.parquet"), "id": "id", "keep": ["id", "label"]},
@@ -85,9 +92,7 @@ def prepare(given: argparse.Namespace, folder: Path) -> None:
         "mechanism": {"kind": "words", "index": str(folder / "index"), **own},
     }
     (folder / "spec.yaml").write_text(yaml.safe_dump(spec))
-    (folder / "names.json").write_text(json.dumps(list(variants)))
-    named = dict(zip(list(variants)[1:], rest, strict=True))
-    (folder / "variants.yaml").write_text(yaml.safe_dump(named, sort_keys=False))
+    (folder / "variants.yaml").write_text(yaml.safe_dump(variants, sort_keys=False))
     qc.release(folder / "spec.yaml")
 
 
@@ -118,21 +123,38 @@ def released_words(words: str, mechanism: str, epsilon: float, folder: Path) -> 
     return float(np.mean(kept)), spent
 
 
-def compared(epsilons: list[int], words: str, folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the mechanisms to compare, by name."""
+def compared(epsilons: list[int], words: str, folder: Path) -> dict[str, dict[int, dict[str, Any]]]:
+    """Return the mechanisms to compare, by name and Madlib's epsilon."""
+    found: dict[str, dict[int, dict[str, Any]]] = {MADLIB: {}, MEAN_LOSS: {}, UNCHANGED: {}}
     for epsilon in epsilons:
         madlib = {"mechanism": "madlib", "epsilon": epsilon}
-        yield f"Madlib, {epsilon}", madlib
-        matching = {"mechanism": "brr", "epsilon": {"matching": madlib}}
-        yield f"BRR, mean loss of {epsilon}", matching
+        found[MADLIB][epsilon] = madlib
+        found[MEAN_LOSS][epsilon] = {"mechanism": "brr", "epsilon": {"matching": madlib}}
         share, _ = released_words(words, "madlib", epsilon, folder)
         low, high = 0.01, 4.0
         while high - low > 0.002:
             middle = round((low + high) / 2, 4)
             more = released_words(words, "brr", middle, folder)[0] >= share
             low, high = (low, middle) if more else (middle, high)
-        name = f"BRR at {high:.3g}, as many unchanged as at {epsilon}"
-        yield name, {"mechanism": "brr", "epsilon": high}
+        found[UNCHANGED][epsilon] = {"mechanism": "brr", "epsilon": high}
+    return found
+
+
+def plot(content: dict[str, Any], path: Path) -> None:
+    """Draw accuracy and the AUC of membership against Madlib's epsilon, as the report does."""
+    with mpl.rc_context(svg.SETTINGS):
+        drawing = Figure(figsize=(7, 3.4), layout="constrained")
+        for axes, (one, title) in zip(drawing.subplots(1, 2), PLOTTED.items(), strict=True):
+            whole = [
+                own for own in content["figures"] if own["measure"] == one and not own["group"]
+            ]
+            (measured,) = by_measure(
+                {"measures": {one: content["measures"][one]}, "figures": whole}
+            )
+            draw(axes, measured)
+            axes.set(xlabel="Madlib's epsilon", ylabel=title)
+        drawing.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        drawing.savefig(path)
 
 
 def cell(figures: list[dict[str, Any]], column: Column, subject: str, setting: Any) -> str:
@@ -169,7 +191,7 @@ def main() -> None:
     parser.add_argument("--reviews", type=int, default=3_000)
     parser.add_argument("--longest", type=int, default=100, help="words of a review, at most")
     parser.add_argument("--words", type=int, default=8_000, help="the first words of the vectors")
-    parser.add_argument("--epsilons", type=int, nargs="+", default=[10, 15], help="of Madlib")
+    parser.add_argument("--epsilons", type=int, nargs="+", default=[6, 10, 15], help="of Madlib")
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--packages", type=Path, help="npm's folder with compromise, to redact by")
@@ -191,17 +213,23 @@ def main() -> None:
             audits=False,
         )
         print(f"{(time.process_time() - began) / 60:.1f} minutes of the processor\n")
-    figures = json.loads(report.read_text())["figures"]
+    content = json.loads(report.read_text())
+    plot(content, folder / "attacks.svg")
+    figures = content["figures"]
     if given.packages:
         figures += redacted.figures(
             folder / "private.parquet", folder / "index", given.packages, given.draws
         )
     print(f"| text | {' | '.join(column.title for column in COLUMNS)} |")
     print("|---" * (len(COLUMNS) + 1) + "|")
-    own, *names = json.loads((folder / "names.json").read_text())
     rows = [("as it is", "original", {}), ("without names", redacted.SUBJECT, {})]
-    rows += [(f"shuffled, {own}", "noise", {}), (own, "release", {})]
-    rows += [(name, "release", {"compare": name}) for name in names]
+    rows += [(f"shuffled, {MADLIB}, {given.epsilons[0]}", "noise", {})]
+    variants = yaml.safe_load((folder / "variants.yaml").read_text())
+    for epsilon in given.epsilons:
+        for name, points in variants.items():
+            own = points[epsilon]["epsilon"] if name == UNCHANGED else ""
+            title = f"{name}, {epsilon}" + (f" ({own:.3g})" if own else "")
+            rows.append((title, "release", {"compare": name, "at": str(epsilon)}))
     for name, subject, setting in rows:
         cells = [cell(figures, column, subject, setting) for column in COLUMNS]
         print(f"| {name} | {' | '.join(cells)} |")

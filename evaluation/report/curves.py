@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.evaluation.report import svg
+from quietcorpus.evaluation.report import svg, wording
 from quietcorpus.evaluation.report.figures import MeasureFigures
 from quietcorpus.evaluation.report.plots import WIDTH, errors, legend, look, short, told
 from quietcorpus.evaluation.report.wording import plotted, setting, subject, symbol
@@ -22,9 +22,12 @@ _MARKERS = "osDP^"
 
 
 def swept_key(figures: Sequence[Figure]) -> str:
-    """Return the parameter that curves are drawn against: epsilon if swept, else the first."""
+    """Return the parameter that curves are drawn against.
+
+    It is epsilon if that is swept, else the numbers of variants' points, else the first.
+    """
     keys = list(dict.fromkeys(key for figure in figures for key in figure["setting"]))
-    return "epsilon" if "epsilon" in keys else keys[0]
+    return next((key for key in ("epsilon", wording.POINT) if key in keys), keys[0])
 
 
 def curve(measured: MeasureFigures, name: str) -> str | None:
@@ -33,26 +36,36 @@ def curve(measured: MeasureFigures, name: str) -> str | None:
     from matplotlib.figure import Figure as Drawing
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    figures = [figure for figure in measured.swept if plotted(figure["mean"])]
-    if not figures:
+    if not (figures := _drawn(measured)):
         return None
-    key = swept_key(figures)
-    figures = [figure for figure in figures if key in figure["setting"]]
     with mpl.rc_context(svg.SETTINGS):
         drawing = Drawing(figsize=(WIDTH, 3.1), layout=ConstrainedLayoutEngine(h_pad=0.08))
         axes = drawing.subplots()
-        lines = _lines(figures, key)
-        _draw(axes, lines, key)
-        if len({figure["group"] for figure in figures}) == 1:
-            _references(axes, measured, figures[0]["group"])
-        axes.set_xlabel(symbol(key))
-        axes.grid()
+        draw(axes, measured)
         legend(drawing)
         rows = (len(axes.get_legend_handles_labels()[1]) + 1) // 2
         drawing.set_figheight(max(3.1, 2.1 + 0.2 * rows))
-        title = f"{measured.measure['title']} against {key}"
+        title = f"{measured.measure['title']} against {swept_key(figures)}"
         said = [{**figure, "group": _point(figure)} for figure in figures]
         return svg.inline(drawing, name, title, told(said))
+
+
+def draw(axes: Axes, measured: MeasureFigures) -> None:
+    """Draw a measure's curves, of which there are some, and its references on axes."""
+    figures = _drawn(measured)
+    key = swept_key(figures)
+    _draw(axes, _lines(figures, key), key)
+    if len({figure["group"] for figure in figures}) == 1:
+        _references(axes, measured, figures[0]["group"])
+    axes.set_xlabel(symbol(key))
+    axes.grid()
+
+
+def _drawn(measured: MeasureFigures) -> list[Figure]:
+    """Return the figures that have a place on curves."""
+    figures = [figure for figure in measured.swept if plotted(figure["mean"])]
+    key = swept_key(figures) if figures else ""
+    return [figure for figure in figures if key in figure["setting"]]
 
 
 def _point(figure: Figure) -> str:

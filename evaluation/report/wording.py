@@ -34,6 +34,8 @@ _BETTER = {
 }
 _MINUS = "\N{MINUS SIGN}"
 _VARIANT = "compare"  # whose values are names, which need no key
+POINT = "at"
+"""The key of the number of a variant's point, against which a curve of the variant is drawn."""
 _SYMBOLS = {"epsilon": "ε", "delta": "δ"}
 
 
@@ -115,7 +117,8 @@ def setting(parameters: Mapping[str, str], leave_out: str | None = None) -> str:
     """Format the parameters that a sweep set, such as `ε = 5, size = 100`."""
     pairs = ((key, value) for key, value in parameters.items() if key != leave_out)
     return ", ".join(
-        value if key == _VARIANT else f"{symbol(key)} = {value}" for key, value in pairs
+        value if key == _VARIANT else f"at {value}" if key == POINT else f"{symbol(key)} = {value}"
+        for key, value in pairs
     )
 
 

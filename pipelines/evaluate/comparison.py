@@ -33,8 +33,13 @@ from quietcorpus.transforms.errors import InputError, redacted
 
 COMPARE = "compare"
 """The key of a setting whose value is the name of a variant."""
-Compared = Mapping[str, Mapping[str, str]]
-"""Variants' names, and the keys of the mechanism that each changes to values, as YAML."""
+AT = "at"
+"""The key of a setting whose value is the number of one of a variant's points."""
+Compared = Mapping[Setting, Mapping[str, str]]
+"""Variants, and the keys of the mechanism that each changes to values, as YAML.
+
+A variant is a setting of its name alone, or of its name and the number of a point.
+"""
 
 
 @dataclass(frozen=True)
@@ -195,10 +200,12 @@ class Comparison:
         """Return the spec under a setting; raises InputError for one that is not allowed."""
         assert self.spec is not None
         changes: dict[str, str] = {}
-        for key, value in setting:
-            given = self.compared[value] if key == COMPARE else {key: value}
+        variant = tuple(pair for pair in setting if pair[0] in (COMPARE, AT))
+        swept = {key: value for key, value in setting if key not in (COMPARE, AT)}
+        compared = self.compared[variant] if variant else {}
+        for option, given in ((COMPARE, compared), ("sweep", swept)):
             for one in given:
-                self._check_swept(COMPARE if key == COMPARE else "sweep", one)
+                self._check_swept(option, one)
             changes |= {f"mechanism.{one}": text for one, text in given.items()}
         spec = load_spec(self.spec, changes)
         source = spec.input.model_copy(update={"path": self.against})  # not the spec's path

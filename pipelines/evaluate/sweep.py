@@ -12,7 +12,7 @@ from typing import Any
 from quietcorpus.evaluation.measures import MEASURES
 from quietcorpus.evaluation.results import MeasuredDraw, Observation, Setting
 from quietcorpus.pipelines.engine.parallel import ray_session
-from quietcorpus.pipelines.evaluate.comparison import COMPARE, Compared, Comparison
+from quietcorpus.pipelines.evaluate.comparison import AT, COMPARE, Compared, Comparison
 from quietcorpus.pipelines.spec.loading import read_yaml
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.terminal.progress import Steps
@@ -40,31 +40,44 @@ def named(path: str) -> Compared:
     """Read a file of named changes of the mechanism's block; raises InputError for anything else.
 
     It maps names to keys and their values, such as `{dense: {compression: {method: none}}}`. A
-    value may be a whole block.
+    value may be a whole block. A name may also map numbers to such keys, for the points of a curve.
     """
     content = read_yaml(path, "file to compare")
     if not isinstance(content, dict) or not content:
         raise InputError(
             f"compare: {path} has no names; give NAME: {{KEY: VALUE}} for each variant"
         )
-    for name, changes in content.items():
-        if not (isinstance(name, str) and isinstance(changes, dict) and changes):
-            raise InputError(
-                f"compare: {name!r} in {path} maps no keys of the mechanism to values, such as "
-                "`compression: {method: none}`"
-            )
-    return {
-        name: {str(key): json.dumps(value, default=str) for key, value in changes.items()}
-        for name, changes in content.items()
-    }
+    variants: dict[Setting, dict[str, str]] = {}
+    for name, given in content.items():
+        own: Setting = ((COMPARE, name),)
+        for setting, changes in _points(own, given):
+            if not (isinstance(name, str) and isinstance(changes, dict) and changes):
+                raise InputError(
+                    f"compare: {name!r} in {path} maps no keys of the mechanism to values, such as "
+                    "`compression: {method: none}`"
+                )
+            variants[setting] = {str(k): json.dumps(v, default=str) for k, v in changes.items()}
+    return variants
 
 
-def grid(sweep: Mapping[str, Sequence[object]], names: Iterable[str] = ()) -> list[Setting]:
-    """Return all combinations of variants' names and the keys' values; none without any."""
+def _points(variant: Setting, given: Any) -> Iterator[tuple[Setting, Any]]:
+    """Yield a variant's points and the changes of each; the variant itself if it has no points."""
+    if isinstance(given, dict) and given and all(type(key) in (int, float) for key in given):
+        for number, changes in given.items():
+            yield (*variant, (AT, str(number))), changes
+    else:
+        yield variant, given
+
+
+def grid(sweep: Mapping[str, Sequence[object]], variants: Iterable[Setting] = ()) -> list[Setting]:
+    """Return all combinations of variants and the keys' values; none without any."""
     axes = [[(key, value) for value in dict.fromkeys(map(str, sweep[key]))] for key in sweep]
-    variants = [(COMPARE, name) for name in names]
-    axes = [variants, *axes] if variants else axes
-    return [combination for combination in itertools.product(*axes) if combination]
+    return [
+        (*variant, *combination)
+        for variant in list(variants) or [()]
+        for combination in itertools.product(*axes)
+        if variant or combination
+    ]
 
 
 @dataclass(frozen=True)

@@ -157,6 +157,7 @@ def test_what_is_asked_for(released: Workspace, arguments: list[str], message: s
         ("a: {compression: {method: none, size: 5}}", "mechanism.compression.size: "),
         ("a: {vocabulary: {public: x}}", "--compare: 'vocabulary' is not a key"),
         ("a: {epsilon: -1}", "mechanism.epsilon: -1 is not allowed"),
+        ("a: {1: {epsilon: 2}, 2: {epsilon: -1}}", "mechanism.epsilon: -1 is not allowed"),
     ],
 )
 def test_variants_that_no_draw_follows(released: Workspace, content: str, message: str) -> None:

@@ -138,6 +138,19 @@ def test_other_keys_make_a_line_each_against_epsilon(drawn: list[Any]) -> None:
     assert drawn[0].get_xlabel() == "ε"
 
 
+def test_points_of_variants_make_a_line_each_against_their_numbers(drawn: list[Any]) -> None:
+    # Kills: places by the variants' names; a variant without points, which has no place.
+    swept = [
+        figure("m", "release", float(at) / 100, compare=name, at=at)
+        for name in ("madlib", "brr")
+        for at in ("10", "6")
+    ]
+    curves.curve(measured(*swept, figure("m", "release", 0.9, compare="plain")), "name")
+    assert [each.get_label() for each in drawn[0].containers] == ["madlib", "brr"]
+    assert [points(each) for each in drawn[0].containers] == [[(6, 0.06), (10, 0.1)]] * 2
+    assert drawn[0].get_xlabel() == "at"
+
+
 @pytest.mark.parametrize("lines", [1, 13, 40])
 def test_a_long_legend_leaves_room_for_the_lines(
     monkeypatch: pytest.MonkeyPatch, lines: int

@@ -91,6 +91,7 @@ def test_what_is_good_for_the_release_is_said(part: str, better: str, said: str)
 def test_a_setting_is_in_the_fields_own_letters() -> None:
     assert setting({"epsilon": "5", "size": "100"}) == "ε = 5, size = 100"
     assert setting({"compare": "dense", "epsilon": "5"}) == "dense, ε = 5"
+    assert setting({"compare": "dense", "at": "5"}) == "dense, at 5"
     assert setting({"epsilon": "5", "size": "100"}, leave_out="epsilon") == "size = 100"
 
 

@@ -35,17 +35,37 @@ def test_variants_are_whole_blocks_times_the_sweep(tmp_path: Path) -> None:
         "ranked: {compression: {method: frequency, size: 100}}\n"
     )
     found = named(str(path))
+    dense, ranked = ((("compare", name),) for name in ("dense", "ranked"))
     assert found == {
-        "dense": {"compression": '{"method": "none"}', "histogram_epsilon": "null"},
-        "ranked": {"compression": '{"method": "frequency", "size": 100}'},
+        dense: {"compression": '{"method": "none"}', "histogram_epsilon": "null"},
+        ranked: {"compression": '{"method": "frequency", "size": 100}'},
     }
     assert grid({"epsilon": [1, 2]}, found) == [
-        (("compare", name), ("epsilon", value)) for name in found for value in ("1", "2")
+        (*variant, ("epsilon", value)) for variant in found for value in ("1", "2")
     ]
-    assert grid({}, found) == [(("compare", name),) for name in found]
+    assert grid({}, found) == [dense, ranked]
 
 
-@pytest.mark.parametrize("content", ["", "[a, b]", "dense:", "dense: 5", "dense: {}", "1: {a: 2}"])
+def test_numbers_are_points_of_a_variant(tmp_path: Path) -> None:
+    # Kills: one point for all, a number taken for a key of the mechanism, a point without its name.
+    path = tmp_path / "matched.yaml"
+    path.write_text(
+        "madlib: {10: {mechanism: madlib, epsilon: 10}, 2.5: {mechanism: madlib, epsilon: 2.5}}\n"
+        "plain: {mechanism: brr}\n"
+    )
+    assert named(str(path)) == {
+        (("compare", "madlib"), ("at", "10")): {"mechanism": '"madlib"', "epsilon": "10"},
+        (("compare", "madlib"), ("at", "2.5")): {"mechanism": '"madlib"', "epsilon": "2.5"},
+        (("compare", "plain"),): {"mechanism": '"brr"'},
+    }
+
+
+POINTLESS = ["a: {1: 5}", "a: {1: {}}", "1: {2: {a: 3}}"]
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[a, b]", "dense:", "dense: 5", "dense: {}", "1: {a: 2}", *POINTLESS]
+)
 def test_what_names_no_variants(tmp_path: Path, content: str) -> None:
     path = tmp_path / "maps.yaml"
     path.write_text(content)
