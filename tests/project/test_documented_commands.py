@@ -139,16 +139,8 @@ def test_a_target_of_make() -> None:
     assert told <= known
 
 
-UNMADE = {
-    "installation",
-    "multilingual_encoder",
-    "sentences",
-    "small_index",
-    "utility_codes",
-    "utility_sentences",
-    "words_in_french",
-}
-"""Benchmarks with figures in the documents that no target of make runs yet."""
+UNMADE = {"sentences", "utility_sentences"}
+"""Benchmarks with figures in the documents that no target of make runs yet: their candidates are missing."""
 
 
 def test_a_benchmark_with_figures_has_a_target() -> None:
