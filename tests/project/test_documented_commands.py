@@ -140,7 +140,7 @@ def test_a_target_of_make() -> None:
 
 
 UNMADE = {"sentences", "utility_sentences"}
-"""Benchmarks with figures in the documents that no target of make runs yet: their candidates are missing."""
+"""Benchmarks with figures in the documents that no target runs yet, for want of candidates."""
 
 
 def test_a_benchmark_with_figures_has_a_target() -> None:
