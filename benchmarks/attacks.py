@@ -151,7 +151,7 @@ def plot(content: dict[str, Any], path: Path) -> None:
             draw(axes, measured)
             axes.set(xlabel="Madlib's epsilon", ylabel=title)
         drawing.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3)
-        drawing.savefig(path)
+        drawing.savefig(path, facecolor="white")
 
 
 def drawn(figure: dict[str, Any]) -> bool:

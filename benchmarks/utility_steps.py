@@ -43,7 +43,7 @@ def plot(results: Results, path: Path) -> None:
         axes.set(xlabel="training step", ylabel="against word2vec without privacy", ylim=0)
         axes.grid()
         drawing.legend(loc="outside lower center", ncols=2)
-        drawing.savefig(path)
+        drawing.savefig(path, facecolor="white")
 
 
 def table(results: Results) -> str:
