@@ -123,23 +123,9 @@ class Experiment:
         rate: float = RATE,
         start: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Train vectors by `method: sgd`, see `course`."""
-        *_, last = self.course(epsilon, draw, steps, rate=rate, start=start)
-        return last.model.words
+        """Train vectors by `method: sgd`; an infinite epsilon adds next to no noise.
 
-    def course(
-        self,
-        epsilon: float,
-        draw: int,
-        steps: int,
-        *,
-        rate: float = RATE,
-        start: np.ndarray | None = None,
-    ) -> Iterator[TrainingState]:
-        """Yield the states of a training by `method: sgd`, after each step.
-
-        An infinite epsilon adds next to no noise. `start` has the vectors that it starts from, of
-        length one.
+        `start` has the vectors that it starts from, of length one.
         """
         count = len(self.bounded)
         lot = max(1, int(count * LOT_SHARE))
@@ -150,27 +136,23 @@ class Experiment:
         users = SampledUsers(_texts(self.bounded), schedule.groups, settings, stream)
         training = Training(settings, ClippedSum(schedule.noise_multiplier), lot, rate)
         state = TrainingState.initial(len(self.words), self.dimensions, start)
-        return training.run(state, steps, users.sums, stream)
+        *_, last = training.run(state, steps, users.sums, stream)
+        return last.model.words
 
     def scores(self, vectors: np.ndarray) -> dict[str, float]:
         """Return every measure of some vectors."""
+        found = nearest(vectors, self.queries, LISTED)
         numbers = {word: i for i, word in enumerate(self.words) if vectors[i].any()}
-        scored = self.precision(vectors)
+        scored = {}
+        for gold, ranked in self.ranked.items():
+            scored[f"map_word{gold}"] = float(map_word(found, ranked).mean())
+            scored[f"map_char{gold}"] = float(map_char(found, ranked, self.words).mean())
         for name in ("wordsim353", "simlex999"):
             scored[name], _ = similarity(vectors, numbers, _judged(name))
         if self.labels is not None:
             scored["alone"] = self.accuracy(vectors)
             both = np.hstack([_scaled(self.public), _scaled(vectors)])
             scored["with_public"] = self.accuracy(both)
-        return scored
-
-    def precision(self, vectors: np.ndarray) -> dict[str, float]:
-        """Return MAP-Word and MAP-Char of some vectors against both gold models."""
-        found = nearest(vectors, self.queries, LISTED)
-        scored = {}
-        for gold, ranked in self.ranked.items():
-            scored[f"map_word{gold}"] = float(map_word(found, ranked).mean())
-            scored[f"map_char{gold}"] = float(map_char(found, ranked, self.words).mean())
         return scored
 
     def accuracy(self, vectors: np.ndarray) -> float:
