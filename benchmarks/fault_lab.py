@@ -9,12 +9,14 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import psutil
+import pyarrow as pa
 import pyarrow.parquet as pq
 from machine import MASTER_KEY
 from running_clusters import Cluster, spark, stop
@@ -24,18 +26,15 @@ COMMAND = str(Path(sys.executable).with_name("quietcorpus"))
 TERMS = 20_000
 ROW_GROUP = 2500
 LIMIT_SECONDS = 900
-SPEC = """
-release: faults
-input: {{path: '{place}/in/*.parquet', text: text}}
-output: {output}
-mechanism:
-  kind: bag-of-words
-  precision: 10
-  epsilon: 5
-  histogram_epsilon: 0.5
-  vocabulary: {{public: '{place}/vocabulary.txt'}}
-  compression: {{method: frequency, size: 100}}
-"""
+BAGS = {
+    "kind": "bag-of-words",
+    "precision": 10,
+    "epsilon": 5,
+    "histogram_epsilon": 0.5,
+    "vocabulary": {"public": "PLACE/vocabulary.txt"},
+    "compression": {"method": "frequency", "size": 100},
+}
+"""The releases' mechanism, where PLACE is that of the corpus."""
 
 
 @dataclass
@@ -59,6 +58,20 @@ class Run:
             time.sleep(0.2)
         return False
 
+    def in_the_middle(self) -> bool:
+        """Wait for the time of a fault; return whether it came before the end."""
+        if self.lab.middle is None:
+            return self.at_a_quarter()
+        self.wait_for_workers()
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(self.lab.middle)
+        return self.process.poll() is None
+
+    def wait_for_workers(self) -> None:
+        """Wait until two workers are there, or for the end."""
+        while self.process.poll() is None and len(self.workers()) < 2:
+            time.sleep(0.3)
+
     def finish(self) -> tuple[int, str]:
         """Wait for the end; return the exit code and the last line."""
         _, err = self.process.communicate(timeout=LIMIT_SECONDS)
@@ -80,7 +93,14 @@ class Run:
 
 
 class Lab:
-    """A folder, an S3 server with the corpus, and, on demand, a Spark cluster."""
+    """A folder, an S3 server with the corpus, and, on demand, a Spark cluster.
+
+    Attributes:
+        files: the folder with the corpus.
+        mechanism: that of the releases, where PLACE is what holds the folder.
+        middle: the seconds after which a fault strikes, once two workers are there; None stands for
+            a quarter of the shards.
+    """
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self.folder = folder
@@ -91,6 +111,8 @@ class Lab:
         self.cluster: Cluster | None = None
         self.stack = stack
         self.reference: dict[str, bytes] = {}
+        self.files, self.mechanism = "in", dict[str, Any](BAGS)
+        self.middle: float | None = None
         bin_folder = Path(sys.executable).parent
         self.environment = (
             dict(os.environ)
@@ -103,9 +125,8 @@ class Lab:
             }
         )
 
-    def keep(self, corpus: str, copies: int) -> int:
+    def keep(self, texts: pa.Table, copies: int) -> int:
         """Put the corpus and its vocabulary into the folder; return the number of documents."""
-        texts = pq.read_table(corpus, columns=["text"])
         path = self.folder / "corpus.parquet"
         pq.write_table(texts, path, row_group_size=ROW_GROUP)
         counted: Counter[str] = Counter()
@@ -113,15 +134,15 @@ class Lab:
             counted.update(word.lower() for word in text.split() if word.isalpha())
         vocabulary = "\n".join(word for word, _ in counted.most_common(TERMS))
         (self.folder / "vocabulary.txt").write_text(vocabulary)
-        (self.folder / "in").mkdir()
+        (self.folder / self.files).mkdir()
         for copy in range(copies):
-            (self.folder / "in" / f"{copy:02d}.parquet").symlink_to(path)
+            (self.folder / self.files / f"{copy:02d}.parquet").symlink_to(path)
         return copies * len(texts)
 
-    def upload(self, corpus: str, copies: int) -> int:
+    def upload(self, texts: pa.Table, copies: int) -> int:
         """Put the corpus and its vocabulary on the server; return the number of documents."""
-        documents = self.keep(corpus, copies)
-        for path in [self.folder / "vocabulary.txt", *(self.folder / "in").iterdir()]:
+        documents = self.keep(texts, copies)
+        for path in [self.folder / "vocabulary.txt", *(self.folder / self.files).iterdir()]:
             key = str(path.relative_to(self.folder))
             self.s3.client().upload_file(str(path), BUCKET, key)
         return documents
@@ -144,6 +165,7 @@ class Lab:
         environment: Mapping[str, str] = MappingProxyType({}),
     ) -> Run:
         """Start a release from the server, and to it by default."""
+        name = f"{self.files}-{name}"
         place = output or f"s3://{BUCKET}/out/{name}"
         return self._start(name, f"s3://{BUCKET}", place, options, environment)
 
@@ -160,7 +182,13 @@ class Lab:
         environment: Mapping[str, str],
     ) -> Run:
         spec = self.folder / f"{name}.yaml"
-        spec.write_text(SPEC.format(place=place, output=output))
+        content = {
+            "release": "faults",
+            "input": {"path": f"{place}/{self.files}/*.parquet", "text": "text"},
+            "output": output,
+            "mechanism": self.mechanism,
+        }
+        spec.write_text(json.dumps(content).replace("PLACE", place))
         process = subprocess.Popen(
             [COMMAND, "release", str(spec), "--quiet", *options],
             cwd=self.folder,
@@ -179,7 +207,7 @@ class Lab:
             self.s3.environment["AWS_SECRET_ACCESS_KEY"].encode(),
             *(text[:60].encode() for text in texts),
         ]
-        own = {self.folder / name for name in ("s3", "in", "corpus.parquet")}
+        own = {self.folder / "s3", self.folder / "corpus.parquet", *self.folder.glob("in*")}
         places = {
             str(path): path.read_bytes()
             for path in self.folder.rglob("*")

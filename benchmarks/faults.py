@@ -26,6 +26,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import psutil
+import pyarrow.parquet as pq
 from fault_lab import Lab, Run
 from marked_tables import write_tables
 from running_clusters import spark, stop
@@ -51,7 +52,7 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         lab = Lab(Path(folder), stack)
-        documents = lab.upload(given.corpus, given.copies)
+        documents = lab.upload(pq.read_table(given.corpus, columns=["text"]), given.copies)
         lines = list(outcomes(lab, given.only))
         told = lab.told_secrets()
     found = TABLE.format(documents=documents, lines="\n".join(lines), told=told)
@@ -126,7 +127,13 @@ def memory_short(run: Run) -> None:
 
 def bit_flipped(run: Run) -> None:
     """Flip a bit of a staged file."""
-    staged = next(key for key in run.lab.s3.keys("out/.") if "/data/part-" in key)
+    names = run.lab.reference.keys() - {"release.json"}
+    while True:
+        keys = run.lab.s3.keys("out/.")
+        if staged := [key for key in keys if any(f"/{name}" in key for name in names)]:
+            break
+        assert run.process.poll() is None, "nothing was staged"
+    staged = staged[0]
     content = bytearray(run.lab.s3.read(staged))
     content[len(content) // 2] ^= 1
     run.lab.s3.client().put_object(Bucket=BUCKET, Key=staged, Body=bytes(content))
@@ -135,7 +142,7 @@ def bit_flipped(run: Run) -> None:
 def launched_twice(lab: Lab) -> tuple[str, float]:
     """Give the same command again meanwhile; the outcome is that of the launcher that goes on."""
     first = lab.start("local-twice", "--workers", "2")
-    assert first.at_a_quarter(), first.finish()
+    assert first.in_the_middle(), first.finish()
     second = lab.start("local-twice", "--workers", "2")
     ends = {run.finish(): run for run in (first, second)}
     (refused, line), (code, said) = sorted(ends, reverse=True)
@@ -178,7 +185,7 @@ def clock_jumps(lab: Lab) -> tuple[str, float]:
     subprocess.run(["cc", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
     environment = {"LD_PRELOAD": str(library), "CLOCK_AHEAD_FILE": str(told)}
     run = lab.start("local-clock", "--workers", "2", environment=environment)
-    assert run.at_a_quarter(), run.finish()
+    assert run.in_the_middle(), run.finish()
     for ahead, seconds in ((3600, 10), (0, 0)):
         (lab.folder / "clock.next").write_text(f"{ahead}\n")
         (lab.folder / "clock.next").replace(told)
@@ -188,11 +195,11 @@ def clock_jumps(lab: Lab) -> tuple[str, float]:
 
 
 @contextmanager
-def small_disk(lab: Lab, megabytes: int) -> Iterator[Path]:
-    """Mount a disk of a few megabytes, and yield its place."""
+def small_disk(lab: Lab, kilobytes: int) -> Iterator[Path]:
+    """Mount a small disk, and yield its place."""
     place = Path(tempfile.mkdtemp(dir=lab.folder))
     subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "none", str(place)], check=True
+        ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "none", str(place)], check=True
     )
     try:
         yield place
@@ -205,7 +212,7 @@ def disturbed(
 ) -> tuple[str, float]:
     """Return the outcome of a run with a fault in its middle, and its seconds."""
     run = lab.start(name, *options)
-    assert run.at_a_quarter(), run.finish()
+    assert run.in_the_middle(), run.finish()
     fault(run)
     if fault is launcher_killed:
         begun = run.begun
@@ -215,9 +222,9 @@ def disturbed(
     return lab.outcome(run, code, line), time.monotonic() - run.begun
 
 
-def full_disk_locally(lab: Lab) -> tuple[str, float]:
+def full_disk_locally(lab: Lab, kilobytes: int = 16 << 10) -> tuple[str, float]:
     """Let two processes write a release to a disk that is too small for it."""
-    with small_disk(lab, 16) as disk:
+    with small_disk(lab, kilobytes) as disk:
         run = lab.start("full", "--workers", "2", output=str(disk / "released" / "out"))
         code, line = run.finish()
         return lab.outcome(run, code, line), time.monotonic() - run.begun
@@ -225,12 +232,12 @@ def full_disk_locally(lab: Lab) -> tuple[str, float]:
 
 def full_disk_on_spark(lab: Lab) -> tuple[str, float]:
     """Fill the disk of a cluster's workers to the last byte, in the middle of a run."""
-    with small_disk(lab, 2048) as disk:
+    with small_disk(lab, 2 << 20) as disk:
         storage = lab.s3.environment | {"QUIETCORPUS_LAB": str(lab.folder)}
         cluster = spark(disk, storage)
         try:
             run = lab.start("spark-full", *cluster.options)
-            assert run.at_a_quarter(), run.finish()
+            assert run.in_the_middle(), run.finish()
             with (disk / "filler").open("wb", buffering=0) as filler:
                 try:
                     while True:
@@ -247,7 +254,7 @@ def outcomes(lab: Lab, only: str) -> Iterator[str]:
     """Yield the table's lines."""
     run = lab.start("reference", "--workers", "2")
     assert run.finish()[0] == 0
-    lab.reference = lab.content("reference")
+    lab.reference = lab.content(run.name)
     print(f"undisturbed: {time.monotonic() - run.begun:.0f} s", file=sys.stderr)
     local = ("--workers", "2")
     plain = [

@@ -16,6 +16,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import psutil
+import pyarrow.parquet as pq
 from fault_lab import Lab
 from running_clusters import Cluster, spark, stop
 
@@ -115,7 +116,7 @@ def main() -> None:
     seconds = {}
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         lab = Lab(Path(folder), stack)
-        documents = lab.keep(given.corpus, given.copies)
+        documents = lab.keep(pq.read_table(given.corpus, columns=["text"]), given.copies)
         for workers in (2, 1):
             place = Path(folder) / f"spark-{workers}"
             place.mkdir()
