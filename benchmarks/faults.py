@@ -212,7 +212,7 @@ def disturbed(
 ) -> tuple[str, float]:
     """Return the outcome of a run with a fault in its middle, and its seconds."""
     run = lab.start(name, *options)
-    assert run.in_the_middle(), run.finish()
+    assert run.in_the_middle(), ("it ended before the fault", run.finish())
     fault(run)
     if fault is launcher_killed:
         begun = run.begun

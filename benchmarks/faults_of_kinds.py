@@ -1,6 +1,6 @@
 """The outcome of a small release of each kind when something breaks in the middle of it.
 
-The output is the second table of docs/measurements/faults.md.
+The output is a table for docs/measurements/faults.md (Other kinds).
 
     make faults-of-kinds
 
