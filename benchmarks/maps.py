@@ -8,8 +8,9 @@ vectors the embedding maps take.
 
     python benchmarks/maps.py --data ../shared/data --glove GLOVE.txt --folder build/maps
 
-The defaults take minutes: 300 complaints, 1,000 words, 100 bins and two budgets. Draws are kept in
-the folder, so that a stopped run can go on.
+The defaults take minutes: 300 complaints, 1,000 words, 100 bins and two budgets. The paper's four
+are `--epsilons 5 2 1 0.5`, and `--sizes 100 400` gives every map two numbers of bins. Draws are
+kept in the folder, so that a stopped run can go on.
 """
 
 from __future__ import annotations
@@ -47,19 +48,23 @@ COLUMNS = (
 )
 
 
-def maps(size: int, vectors: Path) -> dict[str, dict[str, Any]]:
+def maps(sizes: list[int], vectors: Path) -> dict[str, dict[str, Any]]:
     """Return the maps to compare, by name."""
-    embedded = {"size": size, "embedding": {"public": str(vectors)}}
-    return {
-        "none": {"compression": {"method": "none"}, "histogram_epsilon": None},
-        "random": {"compression": {"method": "random", "size": size}},
-        "frequency": {"compression": {"method": "frequency", "size": size}},
-        "cluster": {"compression": {"method": "embedding-cluster", **embedded}},
-        "cluster, optimal": {
-            "compression": {"method": "embedding-cluster", "assignment": "optimal", **embedded}
-        },
-        "disperse": {"compression": {"method": "embedding-disperse", **embedded}},
+    embedded: dict[str, Any] = {"embedding": {"public": str(vectors)}}
+    methods: dict[str, dict[str, Any]] = {
+        "random": {"method": "random"},
+        "frequency": {"method": "frequency"},
+        "cluster": {"method": "embedding-cluster", **embedded},
+        "cluster, optimal": {"method": "embedding-cluster", "assignment": "optimal", **embedded},
+        "disperse": {"method": "embedding-disperse", **embedded},
     }
+    found: dict[str, dict[str, Any]] = {
+        "none": {"compression": {"method": "none"}, "histogram_epsilon": None}
+    }
+    for size in sizes:
+        for name, method in methods.items():
+            found[f"{name}, K = {size:,}"] = {"compression": {**method, "size": size}}
+    return found
 
 
 def public_words(glove: Path, folder: Path, terms: int) -> None:
@@ -103,7 +108,7 @@ def prepare(given: argparse.Namespace, folder: Path) -> None:
         },
     }
     (folder / "spec.yaml").write_text(yaml.safe_dump(spec))
-    compared = maps(given.size, folder / "vectors.txt")
+    compared = maps(given.sizes, folder / "vectors.txt")
     (folder / "maps.yaml").write_text(yaml.safe_dump(compared, sort_keys=False))
     qc.release(folder / "spec.yaml")
 
@@ -123,7 +128,7 @@ def table(figures: list[dict[str, Any]], given: argparse.Namespace) -> str:
     )
     rows = [(name, epsilon, subject, {}) for name, epsilon, subject in beside]
     for epsilon in given.epsilons:
-        for name in maps(given.size, Path()):
+        for name in maps(given.sizes, Path()):
             setting = {"compare": name, "epsilon": str(epsilon)}
             rows.append((name, epsilon, "release", setting))
     for name, epsilon, subject, setting in rows:
@@ -139,7 +144,7 @@ def main() -> None:
     parser.add_argument("--glove", required=True, type=Path)
     parser.add_argument("--folder", required=True, type=Path)
     parser.add_argument("--terms", type=int, default=1_000, help="the size of the vocabulary")
-    parser.add_argument("--size", type=int, default=100, help="the number of bins")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[100], help="numbers of bins")
     parser.add_argument("--documents", type=int, default=300, help="complaints to measure")
     parser.add_argument("--epsilons", nargs="+", default=["5", "1"], help="at N = 1")
     parser.add_argument("--draws", type=int, default=5)
