@@ -37,6 +37,10 @@ BAGS = {
 """The releases' mechanism, where PLACE is that of the corpus."""
 
 
+class TooLate(Exception):
+    """A run that ended, with this code and line, before a fault could strike."""
+
+
 @dataclass
 class Run:
     """A release that is under way."""
@@ -58,14 +62,17 @@ class Run:
             time.sleep(0.2)
         return False
 
-    def in_the_middle(self) -> bool:
-        """Wait for the time of a fault; return whether it came before the end."""
+    def wait_for_the_middle(self) -> None:
+        """Wait for the time of a fault; raises TooLate if the end came first."""
         if self.lab.middle is None:
-            return self.at_a_quarter()
-        self.wait_for_workers()
-        with suppress(subprocess.TimeoutExpired):
-            self.process.wait(self.lab.middle)
-        return self.process.poll() is None
+            came = self.at_a_quarter()
+        else:
+            self.wait_for_workers()
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(self.lab.middle)
+            came = bool(self.workers())
+        if not came:
+            raise TooLate(self.finish())
 
     def wait_for_workers(self) -> None:
         """Wait until two workers are there, or for the end."""

@@ -142,7 +142,7 @@ def bit_flipped(run: Run) -> None:
 def launched_twice(lab: Lab) -> tuple[str, float]:
     """Give the same command again meanwhile; the outcome is that of the launcher that goes on."""
     first = lab.start("local-twice", "--workers", "2")
-    assert first.in_the_middle(), first.finish()
+    first.wait_for_the_middle()
     second = lab.start("local-twice", "--workers", "2")
     ends = {run.finish(): run for run in (first, second)}
     (refused, line), (code, said) = sorted(ends, reverse=True)
@@ -185,7 +185,7 @@ def clock_jumps(lab: Lab) -> tuple[str, float]:
     subprocess.run(["cc", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
     environment = {"LD_PRELOAD": str(library), "CLOCK_AHEAD_FILE": str(told)}
     run = lab.start("local-clock", "--workers", "2", environment=environment)
-    assert run.in_the_middle(), run.finish()
+    run.wait_for_the_middle()
     for ahead, seconds in ((3600, 10), (0, 0)):
         (lab.folder / "clock.next").write_text(f"{ahead}\n")
         (lab.folder / "clock.next").replace(told)
@@ -212,7 +212,7 @@ def disturbed(
 ) -> tuple[str, float]:
     """Return the outcome of a run with a fault in its middle, and its seconds."""
     run = lab.start(name, *options)
-    assert run.in_the_middle(), ("it ended before the fault", run.finish())
+    run.wait_for_the_middle()
     fault(run)
     if fault is launcher_killed:
         begun = run.begun
@@ -237,7 +237,7 @@ def full_disk_on_spark(lab: Lab) -> tuple[str, float]:
         cluster = spark(disk, storage)
         try:
             run = lab.start("spark-full", *cluster.options)
-            assert run.in_the_middle(), run.finish()
+            run.wait_for_the_middle()
             with (disk / "filler").open("wb", buffering=0) as filler:
                 try:
                     while True:
