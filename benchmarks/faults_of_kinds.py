@@ -46,6 +46,7 @@ USERS = {
     "kind": "word-embeddings",
     "user": "author",
     "users": 1000,
+    "few_users": "accept",
     "epsilon": 4,
     "delta": 1e-5,
     "dimensions": 16,
