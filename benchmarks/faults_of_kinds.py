@@ -39,7 +39,7 @@ from faults import (
 
 FILES = 8
 MESSAGES = 1000
-"""How many documents each file has, of the kinds that take little time for one."""
+"""Documents of each file, of the kinds that take little time for one."""
 DISK_KILOBYTES = 16
 WORDS = {"kind": "words", "index": "FOLDER/index", "epsilon": 10}
 USERS = {
