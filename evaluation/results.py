@@ -47,6 +47,8 @@ _NOTHING = (0.0, 1.0)
 
 Setting = tuple[tuple[str, str], ...]
 """Keys of the spec's mechanism block and their values, as a sweep sets them; () for the spec's."""
+POINT = "at"
+"""The key of the number of a variant's point, against which a curve of the variant is drawn."""
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.evaluation.report import svg, wording
+from quietcorpus.evaluation.report import svg
 from quietcorpus.evaluation.report.figures import MeasureFigures
 from quietcorpus.evaluation.report.plots import WIDTH, errors, legend, look, short, told
 from quietcorpus.evaluation.report.wording import plotted, setting, subject, symbol
+from quietcorpus.evaluation.results import POINT
 from quietcorpus.evaluation.verdict import Figure
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def swept_key(figures: Sequence[Figure]) -> str:
     It is epsilon if that is swept, else the numbers of variants' points, else the first.
     """
     keys = list(dict.fromkeys(key for figure in figures for key in figure["setting"]))
-    return next((key for key in ("epsilon", wording.POINT) if key in keys), keys[0])
+    return next((key for key in ("epsilon", POINT) if key in keys), keys[0])
 
 
 def curve(measured: MeasureFigures, name: str) -> str | None:

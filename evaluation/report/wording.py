@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from quietcorpus.evaluation.report.figures import MeasureFigures
+from quietcorpus.evaluation.results import POINT
 from quietcorpus.mechanisms.guarantees import shown_up
 
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ _BETTER = {
 }
 _MINUS = "\N{MINUS SIGN}"
 _VARIANT = "compare"  # whose values are names, which need no key
-POINT = "at"
-"""The key of the number of a variant's point, against which a curve of the variant is drawn."""
 _SYMBOLS = {"epsilon": "ε", "delta": "δ"}
 
 

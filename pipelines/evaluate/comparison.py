@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from quietcorpus.evaluation.calibration import limited
-from quietcorpus.evaluation.results import MeasuredDraw, Observation, Setting
+from quietcorpus.evaluation.results import POINT, MeasuredDraw, Observation, Setting
 from quietcorpus.pipelines import registry
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.card.verify import verify
@@ -33,8 +33,6 @@ from quietcorpus.transforms.errors import InputError, redacted
 
 COMPARE = "compare"
 """The key of a setting whose value is the name of a variant."""
-AT = "at"
-"""The key of a setting whose value is the number of one of a variant's points."""
 Compared = Mapping[Setting, Mapping[str, str]]
 """Variants, and the keys of the mechanism that each changes to values, as YAML.
 
@@ -200,8 +198,8 @@ class Comparison:
         """Return the spec under a setting; raises InputError for one that is not allowed."""
         assert self.spec is not None
         changes: dict[str, str] = {}
-        variant = tuple(pair for pair in setting if pair[0] in (COMPARE, AT))
-        swept = {key: value for key, value in setting if key not in (COMPARE, AT)}
+        variant = tuple(pair for pair in setting if pair[0] in (COMPARE, POINT))
+        swept = {key: value for key, value in setting if key not in (COMPARE, POINT)}
         compared = self.compared[variant] if variant else {}
         for option, given in ((COMPARE, compared), ("sweep", swept)):
             for one in given:

@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from quietcorpus.evaluation.measures import MEASURES
-from quietcorpus.evaluation.results import MeasuredDraw, Observation, Setting
+from quietcorpus.evaluation.results import POINT, MeasuredDraw, Observation, Setting
 from quietcorpus.pipelines.engine.parallel import ray_session
-from quietcorpus.pipelines.evaluate.comparison import AT, COMPARE, Compared, Comparison
+from quietcorpus.pipelines.evaluate.comparison import COMPARE, Compared, Comparison
 from quietcorpus.pipelines.spec.loading import read_yaml
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.terminal.progress import Steps
@@ -64,7 +64,7 @@ def _points(variant: Setting, given: Any) -> Iterator[tuple[Setting, Any]]:
     """Yield a variant's points and the changes of each; the variant itself if it has no points."""
     if isinstance(given, dict) and given and all(type(key) in (int, float) for key in given):
         for number, changes in given.items():
-            yield (*variant, (AT, str(number))), changes
+            yield (*variant, (POINT, str(number))), changes
     else:
         yield variant, given
 
