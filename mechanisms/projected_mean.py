@@ -139,6 +139,17 @@ class Ball:
         found: npt.NDArray[np.int64] = _sums(projected, offsets)
         return found
 
+    def means(self, embeddings: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+        """Return the noisy means that released embeddings (n, D) tell, float64 (n, d).
+
+        They are in steps of radius / STEPS along the directions, as `sums` are.
+        """
+        steps = STEPS * DIRECTION_UNIT / self.radius
+        found: npt.NDArray[np.float64] = steps * (
+            (embeddings - self.centre) @ np.linalg.pinv(self.directions)
+        )
+        return found
+
 
 class NoisyProjections:
     """The release of documents from their sums: the noise, then embeddings again."""

@@ -17,6 +17,7 @@ from quietcorpus.compiled import compiled
 
 _ROWS_AT_ONCE = 256
 _DIGITS = 9
+_SILENT = 1e-4
 
 Score = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float64]]
 """A function from released documents, int64 (b,), to scores of all originals, float64 (b, n)."""
@@ -136,6 +137,45 @@ def cosines(released: npt.NDArray[np.floating], original: npt.NDArray[np.floatin
 
     def score(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         return _rounded(left[numbers] @ right.T)
+
+    return score
+
+
+def noisy_means(
+    released: npt.NDArray[np.floating],
+    sums: npt.NDArray[np.int64],
+    lengths: npt.NDArray[np.int64],
+    rate: float,
+) -> Score:
+    """Score by the log-likelihood of means of noisy sums, under noise of density exp(-rate ||z||).
+
+    A document of n sentences of sum S is released as r = (S + z) / n, which has a density of
+    n^d exp(-rate ||n r - S||) times a constant. A document without sentences is released as zero.
+    Under a uniform prior, the likeliest original is the Bayes guess. Noise on a grid is taken for
+    continuous.
+
+    Args:
+        released: the noisy means, (n, d).
+        sums: the exact sums of the originals, (n, d).
+        lengths: the numbers of their sentences, (n,).
+        rate: of the noise.
+
+    Raises:
+        ValueError: the shapes differ.
+    """
+    _check(released.shape, sums.shape)
+    empty = lengths == 0
+    # Embeddings were rounded. The mean of a sum of whole numbers is zero, or farther from it.
+    silent = np.abs(released).max(axis=1, initial=0) < _SILENT
+    volume = released.shape[1] * np.log(np.maximum(lengths, 1))
+
+    def score(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        squares = np.zeros((len(numbers), len(sums)))
+        for row, own in zip(released[numbers].T, sums.T, strict=True):
+            squares += (np.outer(row, lengths) - own) ** 2
+        scores = volume - rate * np.sqrt(squares)
+        scores[:, empty] = np.where(silent[numbers], np.inf, -np.inf)[:, None]
+        return _rounded(scores)
 
     return score
 

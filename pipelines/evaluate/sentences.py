@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.evaluation.attacks.facts import some_means
-from quietcorpus.evaluation.attacks.linkage import Score, cosines
+from quietcorpus.evaluation.attacks.linkage import Score, cosines, noisy_means
 from quietcorpus.evaluation.classification import Folded
 from quietcorpus.evaluation.results import Observation
 from quietcorpus.indexes.candidates import Candidates
@@ -18,6 +18,7 @@ from quietcorpus.indexes.recoder import means
 from quietcorpus.indexes.sentences import split
 from quietcorpus.mechanisms.deep_candidate import DeepCandidate
 from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.projected_mean import ProjectedMean
 from quietcorpus.pipelines.evaluate.corpus import Strings
 from quietcorpus.pipelines.evaluate.draws import Draw, drawn
 from quietcorpus.pipelines.evaluate.encoders import Remembering
@@ -36,12 +37,13 @@ from quietcorpus.pipelines.evaluate.study import (
 from quietcorpus.pipelines.kinds.prepare import prepare
 from quietcorpus.pipelines.kinds.sentences import SentencesKind
 from quietcorpus.pipelines.kinds.sentences_by_words import EmbeddedWordsKind
-from quietcorpus.pipelines.spec.sentences import SentencesSpec
 from quietcorpus.pipelines.spec.spec import Spec
+from quietcorpus.transforms.privatizers.embedded_words import EmbeddedWordsParameters
 from quietcorpus.transforms.privatizers.rows import Privatizer
 from quietcorpus.transforms.privatizers.sentences import (
     SentencePrivatizer,
     SentencesParameters,
+    ball,
     utilities,
 )
 
@@ -50,37 +52,57 @@ _OF_ORIGINALS = "learnt from originals"
 _BANDS = ((1, 3), (4, 7), (8, 15), (16, 10**9))
 
 
+@dataclass(frozen=True, eq=False)
+class _Originals:
+    """The documents without noise, as far as their sentences count.
+
+    Attributes:
+        sentences: float32 (m, d), the sentences' embeddings, document by document.
+        offsets: int64 (n + 1,); document i has sentences[offsets[i]:offsets[i + 1]].
+        means: float64 (n, d), the documents' means.
+        known: float64 (n, d), the means of the sentences that an attacker knows, by way.
+    """
+
+    sentences: npt.NDArray[np.float32]
+    offsets: npt.NDArray[np.int64]
+    means: npt.NDArray[np.float64]
+    known: Mapping[str, npt.NDArray[np.float64]]
+
+    def facts(self, released: npt.NDArray[np.float64]) -> dict[str, Score]:
+        """Return the ways to find rows by known sentences: cosines with their mean embedding."""
+        return {way: cosines(known, released) for way, known in self.known.items()}
+
+    def bands(self) -> Iterator[tuple[str, npt.NDArray[np.bool_]]]:
+        """Yield groups of documents by their numbers of sentences."""
+        lengths = np.diff(self.offsets)
+        for low, high in _BANDS:
+            band = f"k = {low} to {high}" if high < 10**9 else f"k = {low} or more"
+            yield band, (lengths >= low) & (lengths <= high)
+
+
 class SentencesStudy(Study):
     """The study of document embeddings: the mean of the sentences', and the released one."""
 
-    swept = frozenset({"epsilon", "mechanism", "utility", "projections", "directions"})
+    swept = frozenset(
+        {"epsilon", "mechanism", "utility", "projections", "directions", "most_sentences"}
+    )
 
     def __init__(self, studied: Studied) -> None:
         spec, sample = studied.described, studied.sample
         self._sample = sample
         self._kind = _prepared(spec)
         self._candidates = _candidates(self._kind)
-        source = self._kind.parameters.encoder
-        self._encoder = Remembering(source.open())
-        assert isinstance(spec.mechanism, SentencesSpec)
-        most, language = spec.mechanism.most_sentences, self._candidates.manifest.language
-        found = split(sample.documents.texts.to_pylist(), most, language)
-        self._offsets = found.offsets
-        self._sentences = self._encoder.encode(found.texts)
-        self._means = means(self._sentences, self._offsets).astype(np.float64)
-        self._known = {
-            way_of(most, "sentence"): some_means(
-                self._sentences, self._offsets, most, np.random.default_rng(most)
-            )
-            for most in FACTS
-        }
+        self._encoder = Remembering(self._kind.parameters.encoder.open())
+        self._originals = cache(self._encoded)
+        self._most = _most(self._kind.parameters)
         self._learnt = cache(self._learn)
         self.notes = [
             "The original of a document is the mean of its sentences' embeddings, without noise. "
-            f"By k: documents of so many sentences, of the {most} that count. The classifier is "
-            "tested on documents as released, by five folds, and learns from others as released, "
-            "or, where this is said, from their originals. It is a logistic regression, or, where "
-            "this is said, a network of two layers of 64 units."
+            f"By k: documents of so many sentences, of the {self._most} that count, or of as many "
+            "as a draw counts, which an attacker knows. The classifier is tested on documents as "
+            "released, by five folds, and learns from others as released, or, where this is said, "
+            "from their originals. It is a logistic regression, or, where this is said, a network "
+            "of two layers of 64 units."
         ]
 
     def redraw(self, spec: Spec) -> Draw:
@@ -92,16 +114,16 @@ class SentencesStudy(Study):
     def references(self, number: int) -> Iterator[Observation]:
         """Yield the measures of the means, without noise."""
         generator = np.random.default_rng([number, 1])
-        labels = self._sample.labels
+        labels, own = self._sample.labels, self._originals(self._most)
         if labels is not None:
             by_line, by_network = (
-                answered(labels, self._learnt(number, network=network), self._means)
+                answered(labels, self._learnt(number, self._most, network=network), own.means)
                 for network in (False, True)
             )
-            yield from judged(labels, by_line, "original", groups=self._bands())
+            yield from judged(labels, by_line, "original", groups=own.bands())
             yield from judged(labels, by_network, "original", classifier=_NETWORK)
-        scores = {"": cosines(self._means, self._means)}
-        views = Views(self._means, self._means, scores, self._facts(self._means))
+        scores = {"": cosines(own.means, own.means)}
+        views = Views(own.means, own.means, scores, own.facts(own.means))
         yield from attacks(self._sample, views, "original", generator)
 
     def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
@@ -110,10 +132,11 @@ class SentencesStudy(Study):
         column = draw.rows["embedding"].combine_chunks()
         released = column.flatten().to_numpy().reshape(len(draw.rows), -1).astype(np.float64)
         if draw.labels is not None:
-            yield from self._classified(draw.labels, released, number, placed=draw.placed)
+            yield from self._classified(draw, draw.labels, released, number)
         if draw.placed:
+            own = self._originals(_most(self._law(draw)))
             scores = {"": self._score(draw, released)}
-            views = Views(self._means, released, scores, self._facts(released))
+            views = Views(own.means, released, scores, own.facts(released))
             yield from attacks_beside_noise(self._sample, views, generator)
 
     def _privatizer(self, kind: SentencesKind | EmbeddedWordsKind) -> Privatizer:
@@ -124,12 +147,29 @@ class SentencesStudy(Study):
             kind.parameters, self._candidates, self._encoder, ReleaseKey.fresh()
         )
 
-    def _facts(self, released: npt.NDArray[np.float64]) -> dict[str, Score]:
-        """Return the ways to find rows by known sentences: cosines with their mean embedding."""
-        return {way: cosines(known, released) for way, known in self._known.items()}
+    def _law(self, draw: Draw) -> SentencesParameters | EmbeddedWordsParameters:
+        """Return the parameters that a draw was made by."""
+        found = draw.law or self._kind.parameters
+        assert isinstance(found, SentencesParameters | EmbeddedWordsParameters)
+        return found
+
+    def _encoded(self, most: int) -> _Originals:
+        """Encode the documents, of which `most` sentences count."""
+        texts = self._sample.documents.texts.to_pylist()
+        found = split(texts, most, self._candidates.manifest.language)
+        vectors = self._encoder.encode(found.texts)
+        known = {
+            way_of(number, "sentence"): some_means(
+                vectors, found.offsets, number, np.random.default_rng(number)
+            )
+            for number in FACTS
+        }
+        return _Originals(
+            vectors, found.offsets, means(vectors, found.offsets).astype(np.float64), known
+        )
 
     def _classified(
-        self, labels: Strings, released: npt.NDArray[np.float64], number: int, *, placed: bool
+        self, draw: Draw, labels: Strings, released: npt.NDArray[np.float64], number: int
     ) -> Iterator[Observation]:
         """Yield scores of classifiers on released rows; those of originals need their places."""
         by_line, by_network = (
@@ -137,43 +177,50 @@ class SentencesStudy(Study):
         )
         predicted = answered(labels, by_line, released)
         others = {_NETWORK: by_network}
-        than, groups = None, self._bands() if placed else ()
-        if placed:
-            line = self._learnt(number, network=False)
-            than = answered(labels, line, self._means)
+        than: npt.NDArray[np.int64] | None = None
+        groups: Iterator[tuple[str, npt.NDArray[np.bool_]]] = iter(())
+        if draw.placed:
+            most = _most(self._law(draw))
+            own, line = self._originals(most), self._learnt(number, most, network=False)
+            than, groups = answered(labels, line, own.means), own.bands()
             others[_OF_ORIGINALS] = line
-            others[f"{_NETWORK} {_OF_ORIGINALS}"] = self._learnt(number, network=True)
+            others[f"{_NETWORK} {_OF_ORIGINALS}"] = self._learnt(number, most, network=True)
         yield from judged(labels, predicted, "release", than, groups)
         for name, models in others.items():
             answers = answered(labels, models, released)
             yield from judged(labels, answers, "release", classifier=name)
 
-    def _learn(self, number: int, *, network: bool) -> Folded:
-        """Learn a classifier from the originals."""
+    def _learn(self, number: int, most: int, *, network: bool) -> Folded:
+        """Learn a classifier from the originals, of which `most` sentences count."""
         assert self._sample.labels is not None
-        return learnt(self._sample.labels, self._means, number, network=network)
-
-    def _bands(self) -> Iterator[tuple[str, npt.NDArray[np.bool_]]]:
-        """Yield groups of documents by their numbers of sentences."""
-        lengths = np.diff(self._offsets)
-        for low, high in _BANDS:
-            band = f"k = {low} to {high}" if high < 10**9 else f"k = {low} or more"
-            yield band, (lengths >= low) & (lengths <= high)
+        return learnt(self._sample.labels, self._originals(most).means, number, network=network)
 
     def _score(self, draw: Draw, released: npt.NDArray[np.float64]) -> Score:
-        """Score originals by likelihood where a candidate was drawn, else by cosine."""
-        parameters = draw.law or self._kind.parameters
+        """Score originals by the likelihood of their rows; by cosine for the two baselines."""
+        parameters = self._law(draw)
+        own = self._originals(_most(parameters))
         law = getattr(parameters, "law", None)
+        if isinstance(law, ProjectedMean):
+            along = ball(self._candidates, law.directions)
+            sums = along.sums(own.sentences, own.offsets)
+            lengths = np.diff(own.offsets)
+            return noisy_means(along.means(released), sums, lengths, float(law.rate))
         if not isinstance(law, DeepCandidate):
-            return cosines(released, self._means)
-        assert isinstance(parameters, SentencesParameters)
+            return cosines(released, own.means)
         found = utilities(law.utility, law.projections, self._candidates)
         rate = float(law.epsilon) / (2 * law.units)
-        logs = rate * found(self._sentences, self._offsets).astype(np.float64)
+        logs = rate * found(own.sentences, own.offsets).astype(np.float64)
         top = logs.max(axis=1, keepdims=True)
         logs -= top + np.log(np.exp(logs - top).sum(axis=1, keepdims=True))
         chosen = draw.rows["candidate"].to_numpy()
         return lambda numbers: logs[:, chosen[numbers]].T
+
+
+def _most(parameters: SentencesParameters | EmbeddedWordsParameters) -> int:
+    """Return the number of a document's sentences, or runs of words, that count."""
+    if isinstance(parameters, EmbeddedWordsParameters):
+        return parameters.most_runs
+    return parameters.most_sentences
 
 
 def _prepared(spec: Spec) -> SentencesKind | EmbeddedWordsKind:

@@ -63,6 +63,11 @@ class Kind(Protocol):
         """Return the artefacts that the release uses."""
 
     @property
+    def chosen(self) -> Mapping[str, Any]:
+        """Return the values in use of keys that a spec may leave out, as the card states them."""
+        return {}
+
+    @property
     def laws(self) -> Mapping[str, int] | None:
         """Return the version of the law of every stage that a run may open.
 

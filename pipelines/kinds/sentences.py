@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
@@ -100,6 +100,18 @@ class SentencesKind(Kind):
         return on_the_card(self.parameters.candidates, self.parameters.encoder)
 
     @property
+    def chosen(self) -> Mapping[str, Any]:
+        own = self.parameters
+        if own.mechanism is SentenceMechanism.DEEP_CANDIDATE:
+            projected = own.utility is not Utility.SIMILARITY
+            return {"utility": own.utility.value} | (
+                {"projections": own.projections} if projected else {}
+            )
+        if own.mechanism is SentenceMechanism.PROJECTED_MEAN:
+            return {"directions": own.directions}
+        return {}
+
+    @property
     def doubts(self) -> Sequence[str]:
         own, public = self.spec.most_sentences, self.manifest.most_sentences
         foreign = self.parameters.encoder.doubts_of(self.manifest.language)
@@ -167,14 +179,8 @@ class SentencesKind(Kind):
             "encoder_software": self.parameters.encoder.software,
         }
         if self.parameters.mechanism is SentenceMechanism.DEEP_CANDIDATE:
-            resolved |= {
-                "utility": self.parameters.utility.value,
-                "candidates_number": self.manifest.candidates,
-            }
-            if self.parameters.utility is not Utility.SIMILARITY:
-                resolved["projections"] = self.parameters.projections
-        elif self.parameters.mechanism is SentenceMechanism.PROJECTED_MEAN:
-            resolved["directions"] = self.parameters.directions
+            resolved["candidates_number"] = self.manifest.candidates
+        resolved |= self.chosen
         return Account(spendings, total, resolved, self._not_protected(round_up(total.epsilon)))
 
     def _not_protected(self, epsilon: float) -> list[str]:

@@ -78,9 +78,14 @@ def _card_at(output: Output) -> Card | None:
 def whole_difference(card: Card, spec: Spec) -> str | None:
     """Return what on the card differs from the spec, or from its artefacts as they are now."""
     other = _difference(card, spec)
-    if other is None and list(prepare(spec).artefacts) != card.artefacts:
+    if other is not None:
+        return other
+    kind = prepare(spec)
+    if list(kind.artefacts) != card.artefacts:
         return "other artefacts"
-    return other
+    found = card.mechanism.model_dump(mode="json")
+    differing = [name for name, value in kind.chosen.items() if found.get(name) != value]
+    return f"other mechanism.{differing[0]}" if differing else None
 
 
 def _difference(card: Card, spec: Spec) -> str | None:
@@ -97,7 +102,7 @@ def _difference(card: Card, spec: Spec) -> str | None:
     block = json.loads(json.dumps(stated(spec.mechanism)))
     found = card.mechanism.model_dump(mode="json", exclude_none=True)
     for name in [*type(spec.mechanism).model_fields, *block]:
-        # What was found from the artefacts differs only if these do.
+        # What was found where a key is left out: `whole_difference` compares it.
         left_out = name in spec.mechanism.found and block.get(name) is None
         if not left_out and not _agrees(found, name, block.get(name)):
             return f"other mechanism.{name}"

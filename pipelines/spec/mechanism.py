@@ -23,8 +23,8 @@ class MechanismSpec(Strict):
 
     Attributes:
         copies_columns: whether the columns of `input.keep` and `input.id` reach the release.
-        found: the keys whose values are found from the artefacts where they are left out, and
-            which the card then states.
+        found: the keys whose values are found where they are left out, from the artefacts or by
+            the kind (`Kind.chosen`), and which the card then states.
     """
 
     if TYPE_CHECKING:

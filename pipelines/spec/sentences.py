@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     Field,
@@ -37,6 +37,7 @@ MOST_SENTENCES = 1_024  # of a document: what a worker encodes at a time must fi
 class SentencesSpec(MechanismSpec):
     """`kind: sentence-embeddings`."""
 
+    found: ClassVar[frozenset[str]] = frozenset({"utility", "projections", "directions"})
     kind: Annotated[
         Literal["sentence-embeddings"], Field(description="release an embedding of each document")
     ]

@@ -155,6 +155,34 @@ def test_sentences(
     assert_silent(workspace, done.stdout + done.stderr, SECRETS)
 
 
+@pytest.mark.parametrize(
+    ("block", "least"),
+    [
+        ({"utility": "similarity", "epsilon": 4_000}, 0.2),
+        ({"mechanism": "projected-mean", "utility": ..., "epsilon": 10_000}, 0.9),
+    ],
+    ids=["deep-candidate", "projected-mean"],
+)
+def test_the_number_of_sentences_that_count(
+    workspace: Workspace,
+    lee_texts: list[str],
+    sentences: Callable[..., dict[str, Any]],
+    block: dict[str, Any],
+    least: float,
+) -> None:
+    # Kills: attackers who take a draw's rows for those of as many sentences as the release counts.
+    write_corpus(workspace, lee_texts[-DOCUMENTS:])
+    workspace.release({"input": KEPT} | sentences(most_sentences=1, **block))
+    sweep = ("--sweep", "most_sentences=12", "--no-audit")
+    done = evaluate(workspace, "--label", "label", "--draws", "2", *sweep)
+    assert done.returncode == 0, done.stderr
+    content = content_of(workspace)
+    for k, band in (({}, "k = 1 to 3"), ({"most_sentences": "12"}, "k = 8 to 15")):
+        groups = {one["group"] for one in content["figures"] if one["setting"] == k}
+        assert groups & {"k = 1 to 3", "k = 8 to 15"} == {band}
+    assert figures(content, **k)["linkage", "release"] > least
+
+
 def test_histogram(workspace: Workspace, lee_texts: list[str]) -> None:
     write_corpus(workspace, lee_texts[:DOCUMENTS])
     block = {"kind": "histogram", "precision": 1, "epsilon": 1, "compression": ...}

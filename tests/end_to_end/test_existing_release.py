@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -98,3 +99,41 @@ def test_what_was_found_from_the_artefacts_is_no_difference(
     spec = load_spec(str(workspace.folder / "spec.yaml"), {"mechanism.encoder": "another"})
     with pytest.raises(InputError, match=r"holds another release \(other mechanism.encoder\)"):
         complete(spec)
+
+
+DEPTH = {"utility": ...}
+SIMILAR = {"utility": "similarity"}
+PROJECTED = {"mechanism": "projected-mean", "utility": ...}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("released", "spec", "difference"),
+    [
+        (DEPTH, DEPTH, None),
+        (DEPTH, {"utility": "depth"}, None),
+        (DEPTH, SIMILAR, "utility"),
+        (SIMILAR, DEPTH, "utility"),
+        (DEPTH | {"projections": 5}, DEPTH, "projections"),
+        (PROJECTED, PROJECTED, None),
+        (PROJECTED | {"directions": 3}, PROJECTED, "directions"),
+    ],
+)
+def test_values_in_use_are_compared(
+    workspace: Workspace,
+    sentences: Callable[..., dict[str, Any]],
+    released: dict[str, Any],
+    spec: dict[str, Any],
+    difference: str | None,
+) -> None:
+    # Kills: a release that its own spec does not accept, since the card states what the spec leaves
+    # out; and one of another utility that is accepted, since the spec names none.
+    workspace.release_here(sentences(**released))
+    card = verify(str(workspace.output))
+    places = {"output": str(workspace.output)}
+    asked = load_spec(str(workspace.spec(sentences(**spec) | places)))
+    if difference is None:
+        assert complete(asked) == card
+    else:
+        with pytest.raises(InputError, match=rf"another release \(other mechanism.{difference}\)"):
+            complete(asked)

@@ -181,6 +181,20 @@ def test_what_is_released_is_a_function_of_the_noisy_sums_and_the_number_of_sent
         np.testing.assert_allclose(row, expected, rtol=1e-5, atol=1e-6)
 
 
+def test_the_noisy_means_are_read_from_released_embeddings() -> None:
+    # Kills: other units, a centre left in, directions taken for orthonormal.
+    generator = np.random.default_rng()
+    axes = np.linalg.qr(generator.normal(size=(30, 5)))[0].T
+    ball = Ball(generator.normal(size=30), np.rint(DIRECTION_UNIT * axes), 0.7)
+    lengths = np.array([1, 4, 64])
+    sums = generator.integers(-STEPS, STEPS, (3, 5)) * lengths[:, None]
+    stream, addresses = stream_and_addresses(3)
+    mechanism = ProjectedMean(Fraction(20), 5)
+    found = NoisyProjections(mechanism, ball).release(sums, lengths, stream, addresses)
+    noisy = sums + EuclideanNoise(mechanism.rate, 5).sample(stream, addresses)
+    np.testing.assert_allclose(ball.means(found) * lengths[:, None], noisy, atol=0.05)
+
+
 def test_releases_repeat_and_do_not_depend_on_the_batch() -> None:
     """Kills: noise from anywhere but the stream; a product whose last bits depend on other rows."""
     generator = np.random.default_rng()

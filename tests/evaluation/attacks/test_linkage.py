@@ -18,9 +18,10 @@ from quietcorpus.evaluation.attacks.linkage import (
     cosines,
     in_bins,
     linked,
+    noisy_means,
 )
 
-SCORES = ["distances", "bag cosines", "cosines"]
+SCORES = ["distances", "bag cosines", "cosines", "noisy means"]
 RATE = 0.7
 MOST_BY_CHANCE = 10
 
@@ -33,6 +34,8 @@ def bags(n: int, terms: int = 60) -> npt.NDArray[np.int64]:
 def scored(name: str, released: npt.NDArray[np.int64], original: npt.NDArray[np.int64]) -> Score:
     if name == "cosines":
         return cosines(released.astype(np.float32), original.astype(np.float32))
+    if name == "noisy means":
+        return noisy_means(released, original, original.any(axis=1).astype(np.int64), RATE)
     left, right = sp.csr_array(released), sp.csr_array(original)
     return bag_cosines(left, right) if name == "bag cosines" else bag_distances(left, right)
 
@@ -187,3 +190,30 @@ def test_documents_that_do_not_match_are_refused(name: str) -> None:
     one = bags(1)
     with pytest.raises(ValueError, match="1 documents cannot be mistaken for each other"):
         linked(scored(name, one, one), 1)
+
+
+def test_noisy_means_are_scored_by_a_density() -> None:
+    # Kills: distances between means, a score without n^d, another rate. The density of a document's
+    # rows over the plane is a constant times the score's exponential, whatever its length.
+    rate, side = 0.9, 60
+    sums, lengths = np.array([[0, 0], [3, -4], [-6, 2]]), np.array([1, 3, 7])
+    axis = np.linspace(-25, 25, side)
+    plane = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+    for document, (own, length) in enumerate(zip(sums, lengths, strict=True)):
+        rows = (plane + own) / length  # where the document's own rows lie
+        scores = []
+        for some in rows.reshape(-1, 3, 2):
+            score = noisy_means(some, sums, lengths, rate)
+            scores.append(score(np.arange(3))[:, document])
+        cell = ((axis[1] - axis[0]) / length) ** 2
+        mass = np.exp(scores).sum() * cell
+        assert mass == pytest.approx(2 * math.pi / rate**2, rel=0.01)
+
+
+def test_documents_without_sentences_are_linked_with_empty_rows() -> None:
+    # Kills: a row of nothing that is linked to a document whose sum is near zero, and the reverse.
+    # Rounding leaves a trace of the centre in such a row.
+    released = np.array([[1e-6, -1e-6], [0.01, 0.0], [3.0, 1.0]])
+    sums, lengths = np.array([[0, 0], [0, 0], [9, 3]]), np.array([0, 100, 3])
+    assert linked(noisy_means(released, sums, lengths, RATE), 3).tolist() == [1, 1, 1]
+    assert linked(noisy_means(released, sums, np.array([5, 100, 3]), RATE), 3).tolist()[2] == 1
