@@ -157,13 +157,18 @@ def one_more(table: pa.Table) -> pa.Table:
 
 
 def in_place_of_others(table: pa.Table) -> pa.Table:
-    """Have the first row's text twice more, and others of its label less."""
-    first, *rows = table.to_pylist()
-    alike = first.get("label")
-    others = [n for n, row in enumerate(rows, 1) if row != first and row.get("label") == alike][:2]
-    assert len(others) == 2
-    kept = [number for number in range(len(table)) if number not in others]
-    return pa.concat_tables([table.take(kept), *[table.slice(0, 1)] * 2])
+    """Have the text of a row twice more, and others of its label less."""
+    rows = table.to_pylist()
+
+    def others(row: dict[str, Any]) -> list[int]:
+        alike = [n for n, one in enumerate(rows) if one.get("label") == row.get("label")]
+        return [number for number in alike if rows[number] != row][:2]
+
+    # The label that nobody has may have one text, which stands out by chance.
+    place = next(number for number, row in enumerate(rows) if len(others(row)) == 2)
+    gone = others(rows[place])
+    kept = [number for number in range(len(table)) if number not in gone]
+    return pa.concat_tables([table.take(kept), *[table.slice(place, 1)] * 2])
 
 
 def altered(table: pa.Table) -> pa.Table:
