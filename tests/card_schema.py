@@ -8,9 +8,10 @@ from typing import Any
 import jsonschema
 from machine import ROOT
 
-SCHEMA = json.loads((ROOT / "docs" / "reference" / "release.schema.json").read_text())
+SCHEMA = ROOT / "docs" / "reference" / "release.schema.json"
+VALIDATOR = jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text()))
 
 
 def assert_valid(card: dict[str, Any]) -> None:
     """Assert that a card is as the schema says."""
-    jsonschema.validate(card, SCHEMA)
+    VALIDATOR.validate(card)

@@ -48,6 +48,7 @@ def released(request: pytest.FixtureRequest, release_public_texts: Release) -> W
     return release_public_texts(users if "user" in block else corpus, **block)
 
 
+@pytest.mark.slow
 def test_the_card_promises_epsilon_alone(released: Workspace) -> None:
     # Kills: a delta that is left of Gaussian noise, a chance of zero that is spoken of, a cost
     # that only Gaussian noise has, numbers by which nobody can check the noise.

@@ -47,6 +47,7 @@ def released(request: pytest.FixtureRequest, release_public_texts: Release) -> W
     return release_public_texts(corpus, **KINDS[request.param])
 
 
+@pytest.mark.slow
 def test_a_loud_user_counts_for_one(released: Workspace, pool: Path) -> None:
     # 59 users write on law, once each, and one writes twice as much on sport. Kills: documents that
     # vote for themselves, texts of the corpus, texts that are altered on the way. With some 25,000

@@ -17,6 +17,7 @@ def drawn(means: np.ndarray, runs: int, generator: np.random.Generator) -> np.nd
     return means[:, None] + common + generator.normal(0, 1, (len(means), runs))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gaps", [[0.0] * 6, [0.0, 0.5, 0.5, 1.0, 2.0]])
 @pytest.mark.parametrize("runs", [2, 4])
 def test_the_best_is_among_them_as_often_as_stated(gaps: list[float], runs: int) -> None:

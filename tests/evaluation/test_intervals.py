@@ -90,6 +90,7 @@ def test_a_share_of_chances_is_rounded_away_from_the_middle() -> None:
     assert of_share(30 - 1e-12, 30, 0.9)[1] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sizes", "shift"), [((30, 30), 0.0), ((200, 60), 0.8), ((25, 25), 1.5)])
 def test_an_interval_of_an_auc_covers_as_often_as_it_says(
     sizes: tuple[int, int], shift: float

@@ -79,6 +79,7 @@ def real() -> Array:
     return np.concatenate([vectors, vectors[::7]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [Fraction(40), Fraction(15), Fraction(5)], ids=str)
 def test_ten_thousand_noisy_queries(real: Array, epsilon: Fraction) -> None:
     # A twentieth to nearly all of the words change. Kills: a search that is approximate, groups

@@ -206,6 +206,7 @@ def test_the_true_curve_is_the_published_one() -> None:
         assert found == pytest.approx(published, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", [2, 30, 1000])
 @pytest.mark.parametrize("exponent", [5, 8, 11])
 @pytest.mark.parametrize("scale", ["1", "6"])

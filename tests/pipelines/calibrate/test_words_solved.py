@@ -25,6 +25,7 @@ from quietcorpus.pipelines.kinds.word_meaning import simulator
 from quietcorpus.transforms.privatizers.words import WordMechanism
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", list(WordMechanism))
 def test_epsilons_match_by_epsilon_times_distance(
     mechanism: WordMechanism, index: WordIndex, tmp_path: Path

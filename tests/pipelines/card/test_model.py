@@ -6,12 +6,12 @@ import json
 import tracemalloc
 from collections.abc import Callable
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pyarrow.parquet as pq
 import pytest
+from card_schema import SCHEMA, VALIDATOR, assert_valid
 from pydantic import ValidationError
 from ruamel.yaml import YAML
 
@@ -30,7 +30,6 @@ from quietcorpus.pipelines.card.verify import verify
 if TYPE_CHECKING:
     from tests.conftest import Workspace
 
-SCHEMA = Path(__file__).parents[3] / "docs" / "reference" / "release.schema.json"
 BAG = {
     "mechanism.compression": {"method": "frequency", "size": 2},
     "mechanism.histogram_epsilon": 0.3,
@@ -93,7 +92,7 @@ def test_the_card_of_a_release(
     workspace.json_lines(["quiet world hello", "quiet world"] * 300 + [b"{"])
     workspace.release(changes | {"rejects": {"path": "rejects", "max_share": 0.1}})
     made = workspace.card()
-    jsonschema.validate(made, json.loads(SCHEMA.read_text()))
+    assert_valid(made)
     spent = {part["stage"]: exact(part["parameters"]) for part in made["budget"]["stages"]}
     assert spent == stages
     total = exact(made["budget"]["total"])
@@ -232,12 +231,12 @@ def assert_refused(example: dict[str, Any], change: Callable[[dict[str, Any]], N
     """The example is good, and once changed neither the model nor the schema takes it."""
     content = json.loads(json.dumps(example))
     Card.model_validate(content)
-    jsonschema.validate(content, json.loads(card.schema()))
+    assert_valid(content)
     change(content)
     with pytest.raises(ValidationError):
         Card.model_validate(content)
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(content, json.loads(card.schema()))
+        VALIDATOR.validate(content)
 
 
 @pytest.mark.parametrize(

@@ -187,7 +187,11 @@ def titles(said: str) -> list[tuple[int, int, str]]:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=[pytest.mark.slow] * (name in (*ENCODED, *APART, "canaries")))
+        pytest.param(
+            name,
+            marks=[pytest.mark.slow]
+            * (name in (*ENCODED, *APART, "calibrate compare", "canaries")),
+        )
         for name in COMMANDS
     ],
 )

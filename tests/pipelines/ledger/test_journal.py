@@ -33,6 +33,7 @@ def test_as_it_was_written_it_opens(spoiled: Path) -> None:
     subprocess.run(["sha256sum", "--check", "--strict", *seals], cwd=spoiled, check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["json", "sha256"])
 @pytest.mark.parametrize("number", range(RECORDS))
 def test_every_byte_counts(spoiled: Path, number: int, kind: str) -> None:

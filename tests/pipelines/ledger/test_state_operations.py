@@ -311,7 +311,7 @@ class Operations(RuleBasedStateMachine):
                 assert own.epsilon == sum(charge[0] for charge in charges if charge)
 
 
-TestOperations = Operations.TestCase
+TestOperations = pytest.mark.slow(Operations.TestCase)
 # Kills: a charge forgotten, doubled or kept after a cancellation; a refused partition that is not
 # charged to all, or still is once it is committed, or is though its ids were compared; a cap of one
 # account alone; max for sum of partitions and the other way round; a decision by what was read long
