@@ -398,6 +398,8 @@ utility-embeddings: $(VENV)/.bench $(VECTORS)
 		--texts $(BENCH_REVIEWS) --glove $(VECTORS) --output build/utility
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/utility_embeddings.py --data commits \
 		--texts $(BENCH_COMMITS) --glove $(VECTORS) --output build/utility
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/utility_steps.py --reviews $(BENCH_REVIEWS) \
+		--glove $(VECTORS) --output build/utility
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/utility_warm_start.py --reviews $(BENCH_REVIEWS) \
 		--glove $(VECTORS) --output build/utility
 

@@ -45,6 +45,7 @@ DELTA = Fraction(1, 10**5)
 EPSILONS = (1, 2, 4, 8, 16)
 COURSE, LOT_SHARE, RATE, CLIP = 100, 0.1, 0.03, 0.1
 COURSES, COURSES_AT = (25, 50, 100, 200), 8
+WORDS, DIMENSIONS = 1_000, 50
 WINDOW, TOKENS, QUERIES, LISTED = 5, 1_000, 1_000, 10
 COLUMNS = {"commits": ("author", None), "reviews": (None, "label")}
 JUDGED = {"wordsim353": "wordsim353.tsv", "simlex999": "simlex999.txt"}
@@ -123,9 +124,23 @@ class Experiment:
         rate: float = RATE,
         start: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Train vectors by `method: sgd`; an infinite epsilon adds next to no noise.
+        """Train vectors by `method: sgd`, see `course`."""
+        *_, last = self.course(epsilon, draw, steps, rate=rate, start=start)
+        return last.model.words
 
-        `start` has the vectors that it starts from, of length one.
+    def course(
+        self,
+        epsilon: float,
+        draw: int,
+        steps: int,
+        *,
+        rate: float = RATE,
+        start: np.ndarray | None = None,
+    ) -> Iterator[TrainingState]:
+        """Yield the state of a training by `method: sgd` after each step.
+
+        An infinite epsilon adds next to no noise. `start` has the vectors that the training starts
+        from, of length one.
         """
         count = len(self.bounded)
         lot = max(1, int(count * LOT_SHARE))
@@ -136,23 +151,27 @@ class Experiment:
         users = SampledUsers(_texts(self.bounded), schedule.groups, settings, stream)
         training = Training(settings, ClippedSum(schedule.noise_multiplier), lot, rate)
         state = TrainingState.initial(len(self.words), self.dimensions, start)
-        *_, last = training.run(state, steps, users.sums, stream)
-        return last.model.words
+        return training.run(state, steps, users.sums, stream)
 
     def scores(self, vectors: np.ndarray) -> dict[str, float]:
         """Return every measure of some vectors."""
-        found = nearest(vectors, self.queries, LISTED)
         numbers = {word: i for i, word in enumerate(self.words) if vectors[i].any()}
-        scored = {}
-        for gold, ranked in self.ranked.items():
-            scored[f"map_word{gold}"] = float(map_word(found, ranked).mean())
-            scored[f"map_char{gold}"] = float(map_char(found, ranked, self.words).mean())
+        scored = self.precision(vectors)
         for name in ("wordsim353", "simlex999"):
             scored[name], _ = similarity(vectors, numbers, _judged(name))
         if self.labels is not None:
             scored["alone"] = self.accuracy(vectors)
             both = np.hstack([_scaled(self.public), _scaled(vectors)])
             scored["with_public"] = self.accuracy(both)
+        return scored
+
+    def precision(self, vectors: np.ndarray) -> dict[str, float]:
+        """Return MAP-Word and MAP-Char of some vectors against both gold models."""
+        found = nearest(vectors, self.queries, LISTED)
+        scored = {}
+        for gold, ranked in self.ranked.items():
+            scored[f"map_word{gold}"] = float(map_word(found, ranked).mean())
+            scored[f"map_char{gold}"] = float(map_char(found, ranked, self.words).mean())
         return scored
 
     def accuracy(self, vectors: np.ndarray) -> float:
@@ -303,8 +322,8 @@ def main() -> None:
     parser.add_argument("--texts", required=True)
     parser.add_argument("--glove", required=True)
     parser.add_argument("--output", required=True)
-    parser.add_argument("--words", type=int, default=1_000)
-    parser.add_argument("--dimensions", type=int, default=50)
+    parser.add_argument("--words", type=int, default=WORDS)
+    parser.add_argument("--dimensions", type=int, default=DIMENSIONS)
     parser.add_argument("--draws", type=int, default=3)
     given = parser.parse_args()
     folder = Path(given.output)

@@ -5,7 +5,8 @@ count, and 1,500 complaints about five groups of products, of 5 sentences or mor
 first 10 count. Of 2,400 others of the same corpus, 2,000 become candidates, and 200 others still
 choose, by `calibrate sentence-embeddings`, the number of directions of `projected-mean` and which
 mechanism comes closest. The classifiers (logistic regression, and a network) learn from rows as
-released, or from originals, and are tested on others as released.
+released, or from originals, and are tested on others as released. At epsilon 10, the number of
+sentences that count varies, too.
 
     python benchmarks/utility_sentences_protocols.py --data ../shared/data \\
         --folder build/utility-sentences
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +32,7 @@ import quietcorpus as qc
 from quietcorpus.indexes.sentences import split
 
 EPSILONS = (3, 6, 10, 15, 25)
+AT_EPSILON, LENGTHS = 10, (2, 4, 8, 16, 32)
 PUBLIC, CANDIDATES, CALIBRATED = 2_400, 2_000, 200
 PROTOCOLS = ("", "network", "learnt from originals", "network learnt from originals")
 MEASURES = ("f1", "accuracy")
@@ -116,41 +119,59 @@ def compared(folder: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
-def evaluated(name: str, corpus: Corpus, folder: Path, draws: int) -> list[dict[str, Any]]:
-    """Release the private documents, measure all variants, and return the figures."""
-    report = folder / "report" / "evaluation.json"
-    if not report.exists():
-        spec = {
-            "release": name,
-            "input": {
-                "path": str(folder / "private.parquet"),
-                "id": "id",
-                "keep": ["id", corpus.label],
-            },
-            "output": str(folder / "released"),
-            "mechanism": {
-                "kind": "sentence-embeddings",
-                "mechanism": "deep-candidate",
-                "utility": "similarity",
-                "epsilon": 10,
-                "candidates": str(folder / "candidates"),
-                "most_sentences": corpus.sentences,
-            },
-        }
-        (folder / "spec.yaml").write_text(yaml.safe_dump(spec))
-        if not (folder / "released").exists():
-            qc.release(folder / "spec.yaml")
+def by_length(variants: dict[str, dict[str, Any]]) -> dict[str, dict[int, dict[str, Any]]]:
+    """Return a curve of each way to release at one epsilon, by how many sentences count."""
+    blocks = {
+        way: variants[f"{way}, {AT_EPSILON}"] for way in ("projected mean", "similarity", "depth")
+    }
+    return {
+        way: {length: block | {"most_sentences": length} for length in LENGTHS}
+        for way, block in blocks.items()
+    }
+
+
+def release(name: str, corpus: Corpus, folder: Path) -> None:
+    """Release the private documents, if they are not released yet."""
+    spec = {
+        "release": name,
+        "input": {
+            "path": str(folder / "private.parquet"),
+            "id": "id",
+            "keep": ["id", corpus.label],
+        },
+        "output": str(folder / "released"),
+        "mechanism": {
+            "kind": "sentence-embeddings",
+            "mechanism": "deep-candidate",
+            "utility": "similarity",
+            "epsilon": 10,
+            "candidates": str(folder / "candidates"),
+            "most_sentences": corpus.sentences,
+        },
+    }
+    (folder / "spec.yaml").write_text(yaml.safe_dump(spec))
+    if not (folder / "released").exists():
+        qc.release(folder / "spec.yaml")
+
+
+def evaluated(
+    corpus: Corpus, folder: Path, variants: dict[str, Any], draws: int, report: str
+) -> list[dict[str, Any]]:
+    """Measure all variants, and return the figures."""
+    found = folder / report / "evaluation.json"
+    if not found.exists():
+        (folder / f"{report}.yaml").write_text(yaml.safe_dump(variants))
         qc.evaluate(
             folder / "released",
             against=folder / "private.parquet",
-            output=folder / "report",
+            output=folder / report,
             spec=folder / "spec.yaml",
             label=corpus.label,
             draws=draws,
-            compare=folder / "variants.yaml",
+            compare=folder / f"{report}.yaml",
             audits=False,
         )
-    figures: list[dict[str, Any]] = json.loads(report.read_text())["figures"]
+    figures: list[dict[str, Any]] = json.loads(found.read_text())["figures"]
     return figures
 
 
@@ -168,16 +189,29 @@ def print_tables(name: str, figures: list[dict[str, Any]], variants: dict[str, A
                 if one["subject"] == "original" and not one["setting"]:
                     print(f"| mean without noise | {one['mean']:.3f} |" + " |" * 4)
             for way in dict.fromkeys(key.partition(", ")[0] for key in variants):
-                cells = [cell(own, f"{way}, {epsilon}") for epsilon in EPSILONS]
+                cells = [cell(own, compare=f"{way}, {epsilon}") for epsilon in EPSILONS]
                 print(f"| {way} | {' | '.join(cells)} |")
 
 
-def cell(figures: list[dict[str, Any]], variant: str) -> str:
-    """Format the mean over the draws of a variant, with its interval."""
+def print_by_length(name: str, figures: list[dict[str, Any]], ways: Iterable[str]) -> None:
+    """Print a table in Markdown for each protocol: macro-F1 and linkage, by k."""
+    shown = [("f1", protocol) for protocol in PROTOCOLS] + [("linkage", "")]
+    for measure, group in shown:
+        own = [one for one in figures if (one["measure"], one["group"]) == (measure, group)]
+        title = f"{name}, {measure}{', ' * bool(group)}{group}, epsilon {AT_EPSILON}, by k"
+        print(f"\n| {title} | {' | '.join(map(str, LENGTHS))} |")
+        print("|---" * (len(LENGTHS) + 1) + "|")
+        for way in ways:
+            cells = [cell(own, compare=way, at=str(length)) for length in LENGTHS]
+            print(f"| {way} | {' | '.join(cells)} |")
+
+
+def cell(figures: list[dict[str, Any]], **setting: str) -> str:
+    """Format the mean over the draws of a setting, with its interval."""
     (one,) = (
         figure
         for figure in figures
-        if figure["subject"] == "release" and figure["setting"] == {"compare": variant}
+        if figure["subject"] == "release" and figure["setting"] == setting
     )
     return f"{one['mean']:.3f} ({one['low']:.3f}-{one['high']:.3f})"
 
@@ -193,7 +227,10 @@ def main() -> None:
         folder = given.folder.resolve() / name
         prepare(corpus, given.data, folder)
         variants = compared(folder)
-        print_tables(name, evaluated(name, corpus, folder, given.draws), variants)
+        release(name, corpus, folder)
+        print_tables(name, evaluated(corpus, folder, variants, given.draws, "report"), variants)
+        curves = by_length(variants)
+        print_by_length(name, evaluated(corpus, folder, curves, given.draws, "by-length"), curves)
 
 
 if __name__ == "__main__":
