@@ -28,9 +28,9 @@ import matplotlib as mpl
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import redacted
 import yaml
 from matplotlib.figure import Figure
+from redacted import redacted
 from threadpoolctl import threadpool_limits
 
 import quietcorpus as qc
@@ -62,6 +62,7 @@ COLUMNS = (
     Column("calibration", "membership", "by calibration"),
     Column("found at 1 %", "membership-power"),
     Column("rows linked", "linkage", "by words and length"),
+    Column("by words alone", "linkage", "by words"),
     Column("by 3 rare words", "facts", "by 3 rare words"),
     Column("words guessed", "inversion-bayes"),
 )
@@ -202,7 +203,12 @@ def main() -> None:
     folder = given.folder.resolve()
     prepare(given, folder)
     report = folder / "report" / "evaluation.json"
+    reference = folder / "redacted.parquet" if given.packages else None
     if not report.exists():
+        if reference is not None:
+            private = pq.read_table(folder / "private.parquet", columns=["id", "text"])
+            left = pa.array(redacted(private["text"].to_pylist(), given.packages))
+            pq.write_table(private.set_column(1, "text", left), reference)
         began = time.process_time()
         qc.evaluate(
             folder / "released",
@@ -212,6 +218,7 @@ def main() -> None:
             label="label",
             draws=given.draws,
             compare=folder / "variants.yaml",
+            reference_text=reference,
             workers=given.workers,
             audits=False,
         )
@@ -219,13 +226,9 @@ def main() -> None:
     content = json.loads(report.read_text())
     plot(content, folder / "attacks.svg")
     figures = content["figures"]
-    if given.packages:
-        figures += redacted.figures(
-            folder / "private.parquet", folder / "index", given.packages, given.draws
-        )
     print(f"| text | {' | '.join(column.title for column in COLUMNS)} |")
     print("|---" * (len(COLUMNS) + 1) + "|")
-    rows = [("as it is", "original", {}), ("without names", redacted.SUBJECT, {})]
+    rows = [("as it is", "original", {}), ("without names", "reference", {})]
     rows += [(f"shuffled, {MADLIB}, {given.epsilons[0]}", "noise", {})]
     variants = yaml.safe_load((folder / "variants.yaml").read_text())
     for epsilon in given.epsilons:

@@ -207,13 +207,14 @@ def print_by_length(name: str, figures: list[dict[str, Any]], ways: Iterable[str
 
 
 def cell(figures: list[dict[str, Any]], **setting: str) -> str:
-    """Format the mean over the draws of a setting, with its interval."""
+    """Format the mean over the draws of a setting, with its interval if draws differ."""
     (one,) = (
         figure
         for figure in figures
         if figure["subject"] == "release" and figure["setting"] == setting
     )
-    return f"{one['mean']:.3f} ({one['low']:.3f}-{one['high']:.3f})"
+    between = "" if one["low"] is None else f" ({one['low']:.3f}-{one['high']:.3f})"
+    return f"{one['mean']:.3f}{between}"
 
 
 def main() -> None:
