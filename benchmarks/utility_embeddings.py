@@ -123,19 +123,6 @@ class Experiment:
         *,
         rate: float = RATE,
         start: np.ndarray | None = None,
-    ) -> np.ndarray:
-        """Train vectors by `method: sgd`, see `course`."""
-        *_, last = self.course(epsilon, draw, steps, rate=rate, start=start)
-        return last.model.words
-
-    def course(
-        self,
-        epsilon: float,
-        draw: int,
-        steps: int,
-        *,
-        rate: float = RATE,
-        start: np.ndarray | None = None,
     ) -> Iterator[TrainingState]:
         """Yield the state of a training by `method: sgd` after each step.
 
@@ -151,7 +138,7 @@ class Experiment:
         users = SampledUsers(_texts(self.bounded), schedule.groups, settings, stream)
         training = Training(settings, ClippedSum(schedule.noise_multiplier), lot, rate)
         state = TrainingState.initial(len(self.words), self.dimensions, start)
-        return training.run(state, steps, users.sums, stream)
+        yield from training.run(state, steps, users.sums, stream)
 
     def scores(self, vectors: np.ndarray) -> dict[str, float]:
         """Return every measure of some vectors."""
@@ -300,6 +287,12 @@ def settings_of(draws: int) -> Iterator[tuple[str, float, int, int]]:
     yield "sgd", np.inf, 0, COURSE
 
 
+def last(states: Iterator[TrainingState]) -> np.ndarray:
+    """Train to the end, and return the words' vectors."""
+    *_, found = states
+    return found.model.words
+
+
 def score_once(
     experiment: Experiment,
     results: dict[str, dict[str, float]],
@@ -340,7 +333,9 @@ def main() -> None:
     once("noise", lambda: np.random.default_rng(1).normal(size=(size, given.dimensions)))
     for method, epsilon, draw, steps in settings_of(given.draws):
         if method == "sgd":
-            once(f"sgd-{steps} {epsilon} {draw}", partial(experiment.sgd, epsilon, draw, steps))
+            once(
+                f"sgd-{steps} {epsilon} {draw}", partial(last, experiment.sgd(epsilon, draw, steps))
+            )
         else:
             once(f"{method} {epsilon} {draw}", partial(experiment.cooccurrence, epsilon, draw))
     print(table(results))

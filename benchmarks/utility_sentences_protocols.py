@@ -92,7 +92,7 @@ def prepare(corpus: Corpus, data: Path, folder: Path) -> None:
 
 def compared(folder: Path) -> dict[str, dict[str, Any]]:
     """Return the variants to measure: of each epsilon, three, and the one that comes closest."""
-    kept = folder / "variants.yaml"
+    kept = folder / "report.yaml"
     if not kept.exists():
         outcomes = qc.calibrate_sentences(
             folder / "candidates", folder / "more.parquet", epsilons=EPSILONS, documents=CALIBRATED
@@ -119,15 +119,17 @@ def compared(folder: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
-def by_length(variants: dict[str, dict[str, Any]]) -> dict[str, dict[int, dict[str, Any]]]:
-    """Return a curve of each way to release at one epsilon, by how many sentences count."""
+def by_length(folder: Path, variants: dict[str, dict[str, Any]]) -> list[str]:
+    """Write curves at one epsilon, by how many sentences count; return the ways to release."""
     blocks = {
         way: variants[f"{way}, {AT_EPSILON}"] for way in ("projected mean", "similarity", "depth")
     }
-    return {
+    curves = {
         way: {length: block | {"most_sentences": length} for length in LENGTHS}
         for way, block in blocks.items()
     }
+    (folder / "by-length.yaml").write_text(yaml.safe_dump(curves))
+    return list(curves)
 
 
 def release(name: str, corpus: Corpus, folder: Path) -> None:
@@ -154,13 +156,10 @@ def release(name: str, corpus: Corpus, folder: Path) -> None:
         qc.release(folder / "spec.yaml")
 
 
-def evaluated(
-    corpus: Corpus, folder: Path, variants: dict[str, Any], draws: int, report: str
-) -> list[dict[str, Any]]:
-    """Measure all variants, and return the figures."""
+def evaluated(corpus: Corpus, folder: Path, draws: int, report: str) -> list[dict[str, Any]]:
+    """Measure the variants of a report, and return the figures."""
     found = folder / report / "evaluation.json"
     if not found.exists():
-        (folder / f"{report}.yaml").write_text(yaml.safe_dump(variants))
         qc.evaluate(
             folder / "released",
             against=folder / "private.parquet",
@@ -229,9 +228,9 @@ def main() -> None:
         prepare(corpus, given.data, folder)
         variants = compared(folder)
         release(name, corpus, folder)
-        print_tables(name, evaluated(corpus, folder, variants, given.draws, "report"), variants)
-        curves = by_length(variants)
-        print_by_length(name, evaluated(corpus, folder, curves, given.draws, "by-length"), curves)
+        print_tables(name, evaluated(corpus, folder, given.draws, "report"), variants)
+        ways = by_length(folder, variants)
+        print_by_length(name, evaluated(corpus, folder, given.draws, "by-length"), ways)
 
 
 if __name__ == "__main__":

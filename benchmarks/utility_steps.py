@@ -73,7 +73,7 @@ def main() -> None:
         if name in results:
             continue
         own: dict[str, dict[str, float]] = {}
-        for state in experiment.course(epsilon, 0, given.steps):
+        for state in experiment.sgd(epsilon, 0, given.steps):
             if state.step % EVERY == 0:
                 own[str(state.step)] = experiment.precision(state.model.words)
                 print(name, state.step, own[str(state.step)], flush=True)

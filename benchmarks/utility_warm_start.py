@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from utility_embeddings import COURSE, RATE, Experiment, score_once, table
+from utility_embeddings import COURSE, RATE, Experiment, last, score_once, table
 
 USERS, WORDS, DIMENSIONS, EPSILON = 10_000, 500, 20, 8
 HELD = 5  # one document in so many is held out of training, to test the classifier
@@ -66,8 +66,8 @@ def main() -> None:
     for draw in range(given.draws):
         for rate in (RATE, RATE / 3):
             for name, own in (("random", None), ("public", start)):
-                trained = partial(experiment.sgd, EPSILON, draw, COURSE, rate=rate, start=own)
-                once(f"{name} start, rate {rate:g} {draw}", trained)
+                states = experiment.sgd(EPSILON, draw, COURSE, rate=rate, start=own)
+                once(f"{name} start, rate {rate:g} {draw}", partial(last, states))
     print(table(results))
 
 

@@ -117,7 +117,7 @@ class SentencesStudy(Study):
         labels, own = self._sample.labels, self._originals(self._most)
         if labels is not None:
             by_line, by_network = (
-                answered(labels, self._learnt(number, self._most, network=network), own.means)
+                answered(labels, self._learnt(number, own, network=network), own.means)
                 for network in (False, True)
             )
             yield from judged(labels, by_line, "original", groups=own.bands())
@@ -135,7 +135,7 @@ class SentencesStudy(Study):
             yield from self._classified(draw, draw.labels, released, number)
         if draw.placed:
             own = self._originals(_most(self._law(draw)))
-            scores = {"": self._score(draw, released)}
+            scores = {"": self._score(draw, own, released)}
             views = Views(own.means, released, scores, own.facts(released))
             yield from attacks_beside_noise(self._sample, views, generator)
 
@@ -180,26 +180,24 @@ class SentencesStudy(Study):
         than: npt.NDArray[np.int64] | None = None
         groups: Iterator[tuple[str, npt.NDArray[np.bool_]]] = iter(())
         if draw.placed:
-            most = _most(self._law(draw))
-            own, line = self._originals(most), self._learnt(number, most, network=False)
+            own = self._originals(_most(self._law(draw)))
+            line = self._learnt(number, own, network=False)
             than, groups = answered(labels, line, own.means), own.bands()
             others[_OF_ORIGINALS] = line
-            others[f"{_NETWORK} {_OF_ORIGINALS}"] = self._learnt(number, most, network=True)
+            others[f"{_NETWORK} {_OF_ORIGINALS}"] = self._learnt(number, own, network=True)
         yield from judged(labels, predicted, "release", than, groups)
         for name, models in others.items():
             answers = answered(labels, models, released)
             yield from judged(labels, answers, "release", classifier=name)
 
-    def _learn(self, number: int, most: int, *, network: bool) -> Folded:
-        """Learn a classifier from the originals, of which `most` sentences count."""
+    def _learn(self, number: int, own: _Originals, *, network: bool) -> Folded:
+        """Learn a classifier from the originals."""
         assert self._sample.labels is not None
-        return learnt(self._sample.labels, self._originals(most).means, number, network=network)
+        return learnt(self._sample.labels, own.means, number, network=network)
 
-    def _score(self, draw: Draw, released: npt.NDArray[np.float64]) -> Score:
+    def _score(self, draw: Draw, own: _Originals, released: npt.NDArray[np.float64]) -> Score:
         """Score originals by the likelihood of their rows; by cosine for the two baselines."""
-        parameters = self._law(draw)
-        own = self._originals(_most(parameters))
-        law = getattr(parameters, "law", None)
+        law = getattr(self._law(draw), "law", None)
         if isinstance(law, ProjectedMean):
             along = ball(self._candidates, law.directions)
             sums = along.sums(own.sentences, own.offsets)

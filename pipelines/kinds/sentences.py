@@ -103,10 +103,10 @@ class SentencesKind(Kind):
     def chosen(self) -> Mapping[str, Any]:
         own = self.parameters
         if own.mechanism is SentenceMechanism.DEEP_CANDIDATE:
-            projected = own.utility is not Utility.SIMILARITY
-            return {"utility": own.utility.value} | (
-                {"projections": own.projections} if projected else {}
-            )
+            found = {"utility": own.utility.value}
+            if own.utility is Utility.SIMILARITY:
+                return found
+            return {**found, "projections": own.projections}
         if own.mechanism is SentenceMechanism.PROJECTED_MEAN:
             return {"directions": own.directions}
         return {}

@@ -180,7 +180,7 @@ def test_the_number_of_sentences_that_count(
     for k, band in (({}, "k = 1 to 3"), ({"most_sentences": "12"}, "k = 8 to 15")):
         groups = {one["group"] for one in content["figures"] if one["setting"] == k}
         assert groups & {"k = 1 to 3", "k = 8 to 15"} == {band}
-    assert figures(content, **k)["linkage", "release"] > least
+    assert figures(content, most_sentences="12")["linkage", "release"] > least
 
 
 def test_histogram(workspace: Workspace, lee_texts: list[str]) -> None:
