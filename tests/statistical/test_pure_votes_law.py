@@ -90,10 +90,12 @@ def test_noise_of_the_sums(
 
 def test_noise_of_the_sums_of_users(checks: Any) -> None:
     # What a user of many documents gives adds up to the group's norm. Kills: noise for a document
-    # of another epsilon, noise for the least budget, a norm that the clipping passes.
-    documents = PureVotes(3, max(BUDGETS.values()))
+    # of another epsilon, noise for the least budget, a norm that the clipping passes. A document
+    # of four items gives 64 votes, of which the lower budget buys half, a whole number: of 63 it
+    # would buy 31, and the noise would be wider than that budget needs.
+    documents = PureVotes(4, max(BUDGETS.values()))
     own = PureUserVotes(documents, PureNorms.solved(BUDGETS, documents))
-    sums, own_key = documents.sums(*drawn(3), SHAPE).ravel(), stream()
+    sums, own_key = documents.sums(*drawn(4), SHAPE).ravel(), stream()
     places = np.flatnonzero(sums)
     noise = documents.release(sums.reshape(SHAPE), own_key) - sums.reshape(SHAPE)
     for group, epsilon in enumerate(BUDGETS.values()):
