@@ -43,6 +43,8 @@ ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build" / "benchmark"
 TERMS = 6800
 ROW_GROUP = 8192
+TURNS = 3
+"""Releases by one process and by two, in turn: the machine's speed drifts."""
 SPEC = """
 release: benchmark
 input: {{path: {corpus}, text: text}}
@@ -75,15 +77,19 @@ def main() -> None:
     alone = sum(parts.values())
     for name, taken in parts.items():
         row(f"{name}, alone", f"{taken:.1f} s", "")
-    one, peak = run(large, vocabulary, workers=1)
+    turns = [
+        (run(large, vocabulary, workers=1), run(large, vocabulary, workers=2)[0])
+        for _ in range(TURNS)
+    ]
+    one, peak = turns[0][0]
     row(
         f"{arguments.documents:,} documents, one process, {one:.1f} s: against every kernel once, "
         f"{alone:.1f} s",
         f"{one / alone:.2f}x",
         "<= 1.25x",
     )
-    two, _ = run(large, vocabulary, workers=2)
-    row(f"two processes: {two:.1f} s", f"{one / two:.2f}x as fast", ">= 1.8x")
+    for (one, _), two in turns:
+        row(f"two processes, {two:.1f} s: against one, {one:.1f} s", f"{one / two:.2f}x", ">= 1.8x")
     _, lesser = run(small, vocabulary, workers=1)
     row(
         f"peak memory, {peak >> 20} MiB against {lesser >> 20} MiB at a tenth of the documents",
@@ -115,7 +121,11 @@ def repeated(texts: pa.Array, documents: int, folder: Path = BUILD) -> Path:
 
 
 def run(corpus: Path, vocabulary: Path, workers: int) -> tuple[float, int]:
-    """Return seconds and peak resident bytes (of the largest process) of one release."""
+    """Return seconds and peak resident bytes of one release.
+
+    The bytes are of the largest process, with one worker, and else 0: to watch takes a share of a
+    processor that two workers need.
+    """
     output = BUILD / f"release-{time.time_ns()}"
     spec = BUILD / "spec.yaml"
     spec.write_text(SPEC.format(corpus=corpus, output=output, vocabulary=vocabulary), "utf-8")
@@ -132,8 +142,8 @@ def run(corpus: Path, vocabulary: Path, workers: int) -> tuple[float, int]:
         [*command, "--workers", str(workers)], cwd=ROOT, stdout=subprocess.DEVNULL
     )
     peak: list[int] = [0]
-    watcher = threading.Thread(target=watch, args=(process.pid, peak), daemon=True)
-    watcher.start()
+    if workers == 1:
+        threading.Thread(target=watch, args=(process.pid, peak), daemon=True).start()
     if process.wait():
         raise SystemExit("the release failed")
     taken = time.perf_counter() - begun

@@ -97,9 +97,6 @@ def release(spec: str, dry_run: bool, **given: Any) -> Iterator[str]:
       quietcorpus release spec.yaml --workers 8
       quietcorpus release spec.yaml --runner=DataflowRunner --project=... --region=...
     """
-    from quietcorpus.pipelines.engine.engine import GraphIsValid
-    from quietcorpus.pipelines.spec.loading import load_spec
-
     if dry_run:
         yield from _foreseen(spec, given)
         return
@@ -112,9 +109,11 @@ def release(spec: str, dry_run: bool, **given: Any) -> Iterator[str]:
 
     try:
         card = qc.release(spec, on_publishing=published, **given)
-    except GraphIsValid:
+    except qc.GraphIsValid:  # imported no sooner: the server of the workers comes before the engine
         yield "graph     valid; nothing was run, and nothing was published"
         return
+    from quietcorpus.pipelines.spec.loading import load_spec
+
     note = " (complete already; nothing was done)" if existed else ""
     yield f"release   {load_spec(spec).output}{note}"
     yield from _lines(card)

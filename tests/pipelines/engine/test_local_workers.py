@@ -78,6 +78,28 @@ def test_a_release_has_a_server_ahead(told: Path) -> None:
     wait_until(told.exists, PATIENCE_SECONDS)
 
 
+# Prints what the command has imported of the engine when it starts the server.
+COMMAND = """
+import os, sys
+from quietcorpus.pipelines.cli.main import main
+from quietcorpus.pipelines.engine import local_workers
+def server_ahead(*_):
+    print(*{"apache_beam", "numba", "pyarrow"} & {*sys.modules}, flush=True)
+    os._exit(0)
+local_workers.server_ahead = server_ahead
+main(["release", "spec.yaml", "--workers", "2"])
+"""
+
+
+def test_a_command_imports_no_engine_before() -> None:
+    """Kills: a command that imports the engine first, so that workers import when it has done so.
+
+    The exit code tells that it came to the server.
+    """
+    said = subprocess.check_output([sys.executable, "-P", "-c", COMMAND], text=True)
+    assert said == "\n"
+
+
 @pytest.mark.parametrize(
     ("workers", "options"), [(1, ()), (2, ["--runner=SparkRunner"]), (2, ["--runner", "Spark"])]
 )
