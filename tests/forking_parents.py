@@ -52,6 +52,14 @@ for one in started:
 if pairs:
     sys.stdin.read()
 """
+# Stands for an executor with stages: it starts a worker when the one before has ended.
+STAGES = """
+import subprocess, sys
+program, *pairs = sys.argv[1:]
+for pair in pairs:
+    subprocess.run([sys.executable, "-c", program, *pair.split("=")])
+sys.stdin.read()
+"""
 # Stands for a launcher: it starts a server, at a first line workers, and at a second needs none.
 LAUNCHER = """
 import subprocess, sys

@@ -190,6 +190,8 @@ def _serve(sources: _Sources, work: Work, parent: int, own: Mapping[str, str]) -
     """Import what workers need, and fork them until their parent has ended."""
     try:
         _call_oneself("qc-fork-server")
+        # Clients see who listened last, and this process outlives the one that offered it.
+        sources.listener.listen()
         interrupted = signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for name in own:  # another worker may lack it

@@ -14,7 +14,15 @@ from pathlib import Path
 
 import psutil
 import pytest
-from forking_parents import AGAIN, ENVIRONMENT, LAUNCHER, PATIENCE_SECONDS, Workers, gone
+from forking_parents import (
+    AGAIN,
+    ENVIRONMENT,
+    LAUNCHER,
+    PATIENCE_SECONDS,
+    STAGES,
+    Workers,
+    gone,
+)
 from machine import wait_until
 
 from quietcorpus.pipelines.engine import fork_server
@@ -53,6 +61,15 @@ def test_workers_share_a_server(start: Callable[..., Workers]) -> None:
     wait_until(lambda: len(workers.said()) == 5, PATIENCE_SECONDS)
     assert {*workers.said()} == {f"said by {file}" for file in workers.files} | {"code 0", "code 3"}
     assert not gone(third["pid"])
+
+
+def test_a_server_survives_who_started_it(start: Callable[..., Workers]) -> None:
+    """Kills: a server whose peers see the process that offered it, and trust nobody once that has
+    ended: every worker of a later stage would import by itself.
+    """
+    workers = start("0", "0", "0", program=STAGES)
+    assert len({one["server"] for one in workers.told()}) == 1
+    wait_until(lambda: workers.said().count("code 0") == 3, PATIENCE_SECONDS)
 
 
 def test_a_worker_of_another_environment(start: Callable[..., Workers]) -> None:
