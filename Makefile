@@ -16,6 +16,7 @@ BENCH_COMMITS ?= $(BENCH_DATA)/commit_messages.parquet
 .PHONY: spark spark-up spark-down spark-release flink flink-up flink-down flink-release iceberg airflow dagster
 .PHONY: lock sbom prism azurite vnu chromium kustomize flink-operator clusters faults faults-of-kinds races soak utility-embeddings utility-public utility-maps utility-known-topics attacks utility-sentences utility-languages reconstruction release-dry
 .PHONY: installation small-index utility-codes utility-french encoder-languages
+.PHONY: sentences-figure composed provenance
 .PHONY: large-index large-pool large-pool-lists utility-public-large costs many-shards
 
 help:
@@ -45,10 +46,12 @@ help:
 	@echo "make utility-maps  all maps of bags of words in one table (minutes)"
 	@echo "make utility-known-topics  random bins against bins by frequency, on drawn documents (five minutes)"
 	@echo "make utility-sentences  what classifiers learn from sentence embeddings (an hour)"
+	@echo "make sentences-figure  the paper's figure on them, with Madlib, and the encoder's speed (hours)"
 	@echo "make utility-languages  the same in six languages (ten minutes)"
 	@echo "make utility-codes  what shorter codes cost (hours); make utility-french: French, word by word (minutes)"
 	@echo "make encoder-languages  sentences of four languages in an encoder's space (minutes)"
 	@echo "make small-index  what workers fetch of an index; make installation: what the package takes (minutes each)"
+	@echo "make provenance  planted copies among public texts; make composed: a transform of one's own (minutes)"
 	@echo "make reconstruction  what reconstruction adds to bags of words (two hours)"
 
 # One environment; each stamp says which extras are in it.
@@ -384,6 +387,21 @@ utility-known-topics: $(VENV)/.bench
 utility-sentences: $(VENV)/.bench
 	$(BIN)/python benchmarks/utility_sentences_protocols.py --data $(BENCH_DATA) \
 		--folder build/utility-sentences
+
+# Madlib has fewer reviews: it replaces every word of them, and then encodes them, for each draw.
+sentences-figure: demo-words $(VENV)/.bench
+	$(BIN)/python benchmarks/utility_sentences.py --data $(BENCH_DATA) --folder build/sentences-figure
+	$(BIN)/python benchmarks/utility_sentences.py --data $(BENCH_DATA) --folder build/sentences-madlib \
+		--documents 1500 --ways mean similarity depth madlib random --words build/demo-words/index
+	$(BIN)/python benchmarks/sentences.py --reviews $(BENCH_REVIEWS) \
+		--candidates build/sentences-figure/candidates
+	$(BIN)/python benchmarks/encoders.py --reviews $(BENCH_REVIEWS)
+
+composed: demo-words $(VENV)/.bench
+	$(BIN)/python benchmarks/composed.py --corpus $(BENCH_CORPUS) --index build/demo-words/index
+
+provenance: $(VENV)/.bench
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/provenance.py --reviews $(BENCH_REVIEWS)
 
 utility-languages: $(VENV)/.bench
 	$(BIN)/python benchmarks/utility_languages.py --data $(BENCH_DATA) --folder build/utility-languages

