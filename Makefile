@@ -76,7 +76,8 @@ demo-words: $(VECTORS)
 
 # In the order in which tests/conftest.py puts the files: what takes long comes first.
 PROCESSES ?= 2
-PYTEST = $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
+# Each process has one thread for linear algebra: threads that wait for one another take the cores.
+PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
 LONGEST := --durations=60 --durations-min=10
 
 test: $(VENV)/.test

@@ -6,7 +6,8 @@ The output is the table of docs/measurements/faults.md.
 
 Every run is the real command on a real S3 server, with two processes of the local engine or on a
 Spark cluster of two workers. A fault strikes once a quarter of the shards are written. The expected
-result is that of an undisturbed run with the same key.
+result is that of an undisturbed run with the same key. Disks are mounted and networks are cut, by
+`nft`, as the superuser alone can.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -29,10 +30,11 @@ import psutil
 import pyarrow.parquet as pq
 from fault_lab import Lab, Run
 from marked_tables import write_tables
-from running_clusters import spark, stop
+from running_clusters import below, spark, stop
 from s3_proxy import Proxy
 from s3_server import BUCKET
 
+PARTITION = "quietcorpus_faults"
 MULTI_PROCESS = "two processes"
 SPARK = "Spark"
 SPECULATIVE = (
@@ -87,6 +89,50 @@ def executor_lost(run: Run) -> None:
     """Kill an executor's JVM with SIGKILL."""
     assert run.lab.cluster
     run.lab.cluster.executors()[0].kill()
+
+
+def cut_briefly(run: Run) -> None:
+    """Cut the network between Spark's driver and its executors for thirty seconds."""
+    _cut(run, 30)
+
+
+def cut_for_long(run: Run) -> None:
+    """Cut the network between Spark's driver and its executors for three minutes."""
+    _cut(run, 180)
+
+
+def _cut(run: Run, seconds: int) -> None:
+    """Have the kernel drop what either side sends to the other; the launcher keeps its driver."""
+    assert run.lab.cluster
+    drivers = [one for one in below(run.process.pid, "-jar") if one.name() == "java"]
+    executors = run.lab.cluster.executors()
+    # Not all of their ports: executors serve Python workers, too, and the driver its launcher.
+    ports = _used(executors, drivers) | _used(drivers, executors)
+    assert ports, "no executor is connected"
+    cut = ", ".join(map(str, ports))
+    rules = "".join(f"tcp {end} {{ {cut} }} drop; " for end in ("sport", "dport"))
+    chain = f"chain input {{ type filter hook input priority 0; {rules}}}"
+    subprocess.run(["nft", f"table inet {PARTITION} {{ {chain} }}"], check=True)
+    try:
+        time.sleep(seconds)
+    finally:
+        subprocess.run(["nft", f"delete table inet {PARTITION}"], check=True)
+
+
+def _used(clients: Sequence[psutil.Process], servers: Sequence[psutil.Process]) -> set[int]:
+    """Return the ports of servers to which clients are connected."""
+    there = {
+        one.laddr.port
+        for server in servers
+        for one in server.net_connections("tcp")
+        if one.status == psutil.CONN_LISTEN
+    }
+    return {
+        one.raddr.port
+        for client in clients
+        for one in client.net_connections("tcp")
+        if one.raddr and one.raddr.port in there
+    }
 
 
 def server_stopped(run: Run) -> None:
@@ -179,19 +225,39 @@ def store_throttles(lab: Lab) -> tuple[str, float]:
 
 def clock_jumps(lab: Lab) -> tuple[str, float]:
     """Set the wall clock of launcher and workers an hour ahead for ten seconds."""
+    run = lab.start("local-clock", "--workers", "2", environment=own_clock(lab))
+    return jumped(run)
+
+
+def clock_jumps_on_spark(lab: Lab) -> tuple[str, float]:
+    """Set the wall clock of master, executors and Python workers an hour ahead for ten seconds."""
+    place = Path(tempfile.mkdtemp(dir=lab.folder))
+    storage = lab.s3.environment | {"QUIETCORPUS_LAB": str(lab.folder)}
+    cluster = spark(place, storage | own_clock(lab))
+    try:
+        return jumped(lab.start("spark-clock", *cluster.options))
+    finally:
+        stop(cluster)
+
+
+def own_clock(lab: Lab) -> dict[str, str]:
+    """Return the environment of processes whose wall clock `jumped` sets."""
     # `libfaketime` 0.9.10 makes every `time.sleep` fail if it leaves monotonic clocks alone.
-    told, library = lab.folder / "clock", lab.folder / "clock_ahead.so"
+    library = lab.folder / "clock_ahead.so"
     source = Path(__file__).with_name("clock_ahead.c")
     subprocess.run(["cc", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
-    environment = {"LD_PRELOAD": str(library), "CLOCK_AHEAD_FILE": str(told)}
-    run = lab.start("local-clock", "--workers", "2", environment=environment)
+    return {"LD_PRELOAD": str(library), "CLOCK_AHEAD_FILE": str(lab.folder / "clock")}
+
+
+def jumped(run: Run) -> tuple[str, float]:
+    """Return the outcome of a run in whose middle the clock is ahead, and its seconds."""
     run.wait_for_the_middle()
     for ahead, seconds in ((3600, 10), (0, 0)):
-        (lab.folder / "clock.next").write_text(f"{ahead}\n")
-        (lab.folder / "clock.next").replace(told)
+        (run.lab.folder / "clock.next").write_text(f"{ahead}\n")
+        (run.lab.folder / "clock.next").replace(run.lab.folder / "clock")
         time.sleep(seconds)
     code, line = run.finish()
-    return lab.outcome(run, code, line), time.monotonic() - run.begun
+    return run.lab.outcome(run, code, line), time.monotonic() - run.begun
 
 
 @contextmanager
@@ -283,7 +349,7 @@ def outcomes(lab: Lab, only: str) -> Iterator[str]:
             str(f.__doc__),
             lambda f=f: disturbed(lab, f"spark-{f.__name__}", f, *lab.on_spark()),
         )
-        for f in (*plain[:-1], executor_lost)
+        for f in (*plain[:-1], executor_lost, cut_briefly, cut_for_long)
     ]
     cases.append(
         (
@@ -292,7 +358,10 @@ def outcomes(lab: Lab, only: str) -> Iterator[str]:
             lambda: disturbed(lab, "spark-slow", slow_worker, *lab.on_spark(), *SPECULATIVE),
         )
     )
-    cases.append((SPARK, str(full_disk_on_spark.__doc__), lambda: full_disk_on_spark(lab)))
+    cases += [
+        (SPARK, str(f.__doc__), lambda f=f: f(lab))
+        for f in (clock_jumps_on_spark, full_disk_on_spark)
+    ]
     for engine, fault, measure in cases:
         if not re.search(only, f"{engine}: {fault}"):
             continue
