@@ -111,7 +111,7 @@ def _cut(run: Run, seconds: int) -> None:
     assert ports, "no executor is connected"
     cut = ", ".join(map(str, ports))
     rules = "".join(f"tcp {end} {{ {cut} }} drop; " for end in ("sport", "dport"))
-    chain = f"chain input {{ type filter hook input priority 0; {rules}}}"
+    chain = f"chain input {{ type filter hook input priority 0; {rules}}};"
     subprocess.run(["nft", f"table inet {PARTITION} {{ {chain} }}"], check=True)
     try:
         time.sleep(seconds)
