@@ -76,12 +76,12 @@ demo-words: $(VECTORS)
 
 # In the order in which tests/conftest.py puts the files: what takes long comes first.
 PROCESSES ?= 2
-# Each process has one thread for linear algebra: threads that wait for one another take the cores.
-PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
+PYTEST = $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
 LONGEST := --durations=60 --durations-min=10
 
+# Each process has one thread for linear algebra: threads that wait for one another take the cores.
 test: $(VENV)/.test
-	$(PYTEST) -m "not slow and not nightly"
+	OMP_NUM_THREADS=1 $(PYTEST) -m "not slow and not nightly"
 
 test-slow: $(VENV)/.test
 	$(PYTEST) -m "slow and not nightly" $(LONGEST)
