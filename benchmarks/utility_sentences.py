@@ -201,7 +201,7 @@ def main() -> None:
     ways = given.ways or [way for way in WAYS if given.words or way != "madlib"]
     folder = given.folder.resolve()
     reviews = Corpus(
-        "imdb_reviews.parquet", "label", given.documents, LEAST, MOST, MADE + MADE // 10, MADE
+        "imdb_reviews.parquet", "label", given.documents, LEAST, MOST, MADE * 6 // 5, MADE
     )
     prepare(reviews, given.data, folder)
     source = CandidatesSource.resolve("candidates", str(folder / "candidates"))
