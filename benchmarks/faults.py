@@ -232,8 +232,7 @@ def clock_jumps(lab: Lab) -> tuple[str, float]:
 def clock_jumps_on_spark(lab: Lab) -> tuple[str, float]:
     """Set the wall clock of master, executors and Python workers an hour ahead for ten seconds."""
     place = Path(tempfile.mkdtemp(dir=lab.folder))
-    storage = lab.s3.environment | {"QUIETCORPUS_LAB": str(lab.folder)}
-    cluster = spark(place, storage | own_clock(lab))
+    cluster = spark(place, lab.of_clusters | own_clock(lab))
     try:
         return jumped(lab.start("spark-clock", *cluster.options))
     finally:
@@ -299,8 +298,7 @@ def full_disk_locally(lab: Lab, kilobytes: int = 16 << 10) -> tuple[str, float]:
 def full_disk_on_spark(lab: Lab) -> tuple[str, float]:
     """Fill the disk of a cluster's workers to the last byte, in the middle of a run."""
     with small_disk(lab, 2 << 20) as disk:
-        storage = lab.s3.environment | {"QUIETCORPUS_LAB": str(lab.folder)}
-        cluster = spark(disk, storage)
+        cluster = spark(disk, lab.of_clusters)
         try:
             run = lab.start("spark-full", *cluster.options)
             run.wait_for_the_middle()

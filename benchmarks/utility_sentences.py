@@ -6,12 +6,13 @@ of other reviews.
 
     python benchmarks/utility_sentences.py --data ../shared/data --folder build/sentences-figure
 
-Embeddings and results are kept, so that a stopped run can go on. Madlib's epsilon is of a word and
-a unit of distance: its guarantee is a different one, and its curve is drawn with the others as in
-the paper. `madlib shared` is Madlib where the epsilon covers a whole sentence of WORDS_A_SENTENCE
-words, each replaced at the mean distance. The number of directions of projected-mean is what
-`calibrate sentence-embeddings` finds best on public documents that are neither candidates nor
-reviews. Madlib needs `--words`, an index, and takes hours: give fewer `--documents`.
+Embeddings and results are kept, so that a stopped run can go on; a folder is of one number of
+documents. Madlib's epsilon is of a word and a unit of distance: its guarantee is a different one,
+and its curve is drawn with the others as in the paper. `madlib shared` is Madlib where the epsilon
+covers a whole sentence of WORDS_A_SENTENCE words, each replaced at the mean distance. The number of
+directions of projected-mean is what `calibrate sentence-embeddings` finds best on public documents
+that are neither candidates nor reviews. Madlib needs `--words`, an index, and takes hours: give
+fewer `--documents`.
 """
 
 from __future__ import annotations
@@ -82,16 +83,10 @@ class Experiment:
         self.candidates: Candidates = source.open()
         self.words = words
         table = pq.read_table(reviews, columns=["text", "label"])
-        sentences: list[list[str]] = []
-        labels, texts = [], []
+        self.texts = table["text"].combine_chunks().cast(pa.large_string())
+        self.labels = np.unique(table["label"].to_pylist(), return_inverse=True)[1]
         language = self.candidates.manifest.language
-        for text, label in zip(table["text"].to_pylist(), table["label"].to_pylist(), strict=True):
-            found = split([text], MOST, language).texts
-            sentences.append(found)
-            labels.append(label)
-            texts.append(text)
-        self.texts = pa.array(texts, pa.large_string())
-        self.labels = np.unique(labels, return_inverse=True)[1]
+        sentences = [split([text], MOST, language).texts for text in table["text"].to_pylist()]
         self.offsets = np.cumsum([0, *map(len, sentences)])
         kept = store / "embeddings.npy"
         if not kept.exists():
