@@ -116,6 +116,15 @@ class Box:
         found = _sums(np.ascontiguousarray(sentences), offsets, self.low + self.width * halves)
         return found
 
+    def means(self, embeddings: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+        """Return the noisy means that released embeddings (n, d) tell, float64 (n, d).
+
+        They are in steps of width / STEPS from the lower end, as `sums` are. A dimension of no
+        width tells none, and gets zeros.
+        """
+        steps = STEPS * (embeddings.astype(np.float64) - self.low)
+        return np.divide(steps, self.width, out=np.zeros_like(steps), where=self.width > 0)
+
 
 class NoisyMeans:
     """The release of documents from their sums: `truncation`'s noise, then `box`'s units again.

@@ -8,15 +8,18 @@ that n^2 scores are never held at once.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from scipy.spatial.distance import cdist
 
 from quietcorpus.compiled import compiled
 
 _ROWS_AT_ONCE = 256
 _DIGITS = 9
+_OFF = 0.1
 _SILENT = 1e-4
 
 Score = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float64]]
@@ -146,35 +149,41 @@ def noisy_means(
     sums: npt.NDArray[np.int64],
     lengths: npt.NDArray[np.int64],
     rate: float,
+    norm: Literal["cityblock", "euclidean"],
+    blank: float = 0,
 ) -> Score:
-    """Score by the log-likelihood of means of noisy sums, under noise of density exp(-rate ||z||).
+    """Score by the log-probability of means of noisy sums, under noise of mass exp(-rate ||z||).
 
-    A document of n sentences of sum S is released as r = (S + z) / n, which has a density of
-    n^d exp(-rate ||n r - S||) times a constant. A document without sentences is released as zero.
-    Under a uniform prior, the likeliest original is the Bayes guess. Noise on a grid is taken for
-    continuous.
+    A document of n sentences of sum S is released as r = (S + z) / n, where S and z are whole
+    numbers. So n r is whole, which excludes nearly all documents of other lengths, and the
+    log-probability of r is -rate ||n r - S|| plus a constant. Under a uniform prior, the likeliest
+    original is the Bayes guess.
 
     Args:
-        released: the noisy means, (n, d).
+        released: the noisy means, (n, d); rounding may have moved n r by less than `_OFF`.
         sums: the exact sums of the originals, (n, d).
         lengths: the numbers of their sentences, (n,).
         rate: of the noise.
+        norm: of the noise.
+        blank: each value of the row of a document without sentences.
 
     Raises:
         ValueError: the shapes differ.
     """
     _check(released.shape, sums.shape)
-    empty = lengths == 0
-    # Embeddings were rounded. The mean of a sum of whole numbers is zero, or farther from it.
-    silent = np.abs(released).max(axis=1, initial=0) < _SILENT
-    volume = released.shape[1] * np.log(np.maximum(lengths, 1))
+    silent = np.abs(released - blank).max(axis=1, initial=0) < _SILENT
+    alike = [(n, np.flatnonzero(lengths == n)) for n in np.unique(lengths)]
 
     def score(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        squares = np.zeros((len(numbers), len(sums)))
-        for row, own in zip(released[numbers].T, sums.T, strict=True):
-            squares += (np.outer(row, lengths) - own) ** 2
-        scores = volume - rate * np.sqrt(squares)
-        scores[:, empty] = np.where(silent[numbers], np.inf, -np.inf)[:, None]
+        scores = np.full((len(numbers), len(sums)), -np.inf)
+        for length, own in alike:
+            if length == 0:
+                scores[:, own] = np.where(silent[numbers], np.inf, -np.inf)[:, None]
+                continue
+            noisy = released[numbers] * length
+            whole = np.rint(noisy)
+            rows = np.flatnonzero((np.abs(noisy - whole) < _OFF).all(axis=1))
+            scores[np.ix_(rows, own)] = -rate * cdist(whole[rows], sums[own], norm)
         return _rounded(scores)
 
     return score

@@ -19,6 +19,7 @@ from quietcorpus.indexes.sentences import split
 from quietcorpus.mechanisms.deep_candidate import DeepCandidate
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.projected_mean import ProjectedMean
+from quietcorpus.mechanisms.truncation import STEPS, Box, Truncation
 from quietcorpus.pipelines.evaluate.corpus import Strings
 from quietcorpus.pipelines.evaluate.draws import Draw, drawn
 from quietcorpus.pipelines.evaluate.encoders import Remembering
@@ -49,6 +50,7 @@ from quietcorpus.transforms.privatizers.sentences import (
 
 _NETWORK = "network"
 _OF_ORIGINALS = "learnt from originals"
+_LEAST_WIDTH = 1e-4  # of a dimension of the box, as a share of its lower end
 _BANDS = ((1, 3), (4, 7), (8, 15), (16, 10**9))
 
 
@@ -196,13 +198,20 @@ class SentencesStudy(Study):
         return learnt(self._sample.labels, own.means, number, network=network)
 
     def _score(self, draw: Draw, own: _Originals, released: npt.NDArray[np.float64]) -> Score:
-        """Score originals by the likelihood of their rows; by cosine for the two baselines."""
+        """Score originals by the likelihood of their rows; by cosine for encoded words."""
         law = getattr(self._law(draw), "law", None)
+        lengths = np.diff(own.offsets)
         if isinstance(law, ProjectedMean):
             along = ball(self._candidates, law.directions)
             sums = along.sums(own.sentences, own.offsets)
-            lengths = np.diff(own.offsets)
-            return noisy_means(along.means(released), sums, lengths, float(law.rate))
+            return noisy_means(along.means(released), sums, lengths, float(law.rate), "euclidean")
+        if isinstance(law, Truncation):
+            box = Box(*self._candidates.box)
+            # In others, the noise is lost by rounding.
+            told = box.width > _LEAST_WIDTH * np.abs(box.low)
+            sums = box.sums(own.sentences, own.offsets)[:, told]
+            noisy, middle = box.means(released)[:, told], STEPS / 2
+            return noisy_means(noisy, sums, lengths, float(law.rate), "cityblock", middle)
         if not isinstance(law, DeepCandidate):
             return cosines(released, own.means)
         found = utilities(law.utility, law.projections, self._candidates)

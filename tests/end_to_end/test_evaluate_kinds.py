@@ -160,8 +160,9 @@ def test_sentences(
     [
         ({"utility": "similarity", "epsilon": 4_000}, 0.2),
         ({"mechanism": "projected-mean", "utility": ..., "epsilon": 10_000}, 0.9),
+        ({"mechanism": "truncation", "utility": ..., "epsilon": 1_000}, 0.9),
     ],
-    ids=["deep-candidate", "projected-mean"],
+    ids=["deep-candidate", "projected-mean", "truncation"],
 )
 def test_the_number_of_sentences_that_count(
     workspace: Workspace,

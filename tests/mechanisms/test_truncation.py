@@ -229,6 +229,20 @@ def test_what_is_released_is_a_function_of_the_noisy_sums_and_the_number_of_sent
         np.testing.assert_allclose(row, expected, rtol=1e-6, atol=1e-6)
 
 
+def test_the_noisy_means_are_read_from_released_embeddings() -> None:
+    """Kills: other units, a lower end left in; a division by a width of nought."""
+    generator = np.random.default_rng()
+    box = Box(generator.normal(size=384), generator.uniform(0.05, 0.4, 384))
+    box.width[7] = 0
+    lengths = np.array([1, 4, 64])
+    sums = generator.integers(0, STEPS, (3, 384), endpoint=True) * lengths[:, None]
+    mechanism, (stream, addresses) = Truncation(Fraction(3), 384), stream_and_addresses(3)
+    found = NoisyMeans(mechanism, box).release(sums, lengths, stream, addresses)
+    noisy = sums + DenseNoise(mechanism.rate, 384).sample(stream, addresses)
+    noisy[:, 7] = 0
+    np.testing.assert_allclose(box.means(found) * lengths[:, None], noisy, atol=0.05)
+
+
 def test_a_document_of_no_sentences_gets_the_middle() -> None:
     """Kills: a division by nought, which pytest makes an error, a row that is left out."""
     box = Box(np.array([0.0, -1.0]), np.array([1.0, 0.5]))

@@ -237,6 +237,12 @@ class Encoder:
         """
         if not sentences:
             return np.empty((0, self.dimensions), dtype=np.float32)
+        # Texts of one source repeat greetings and forms: an equal sentence has an equal embedding.
+        places = {sentence: i for i, sentence in enumerate(dict.fromkeys(sentences))}
+        return self._distinct(list(places))[[places[sentence] for sentence in sentences]]
+
+    def _distinct(self, sentences: list[str]) -> npt.NDArray[np.float32]:
+        """Compute the same of sentences that differ."""
         rows = self._model.tokens([self._model.prefix + sentence for sentence in sentences])
         by_length: dict[int, list[int]] = defaultdict(list)
         for i, row in enumerate(rows):

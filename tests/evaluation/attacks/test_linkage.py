@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +36,8 @@ def scored(name: str, released: npt.NDArray[np.int64], original: npt.NDArray[np.
     if name == "cosines":
         return cosines(released.astype(np.float32), original.astype(np.float32))
     if name == "noisy means":
-        return noisy_means(released, original, original.any(axis=1).astype(np.int64), RATE)
+        lengths = original.any(axis=1).astype(np.int64)
+        return noisy_means(released, original, lengths, RATE, "euclidean")
     left, right = sp.csr_array(released), sp.csr_array(original)
     return bag_cosines(left, right) if name == "bag cosines" else bag_distances(left, right)
 
@@ -192,28 +194,38 @@ def test_documents_that_do_not_match_are_refused(name: str) -> None:
         linked(scored(name, one, one), 1)
 
 
-def test_noisy_means_are_scored_by_a_density() -> None:
-    # Kills: distances between means, a score without n^d, another rate. The density of a document's
-    # rows over the plane is a constant times the score's exponential, whatever its length.
-    rate, side = 0.9, 60
-    sums, lengths = np.array([[0, 0], [3, -4], [-6, 2]]), np.array([1, 3, 7])
-    axis = np.linspace(-25, 25, side)
-    plane = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
-    for document, (own, length) in enumerate(zip(sums, lengths, strict=True)):
-        rows = (plane + own) / length  # where the document's own rows lie
-        scores = []
-        for some in rows.reshape(-1, 3, 2):
-            score = noisy_means(some, sums, lengths, rate)
-            scores.append(score(np.arange(3))[:, document])
-        cell = ((axis[1] - axis[0]) / length) ** 2
-        mass = np.exp(scores).sum() * cell
-        assert mass == pytest.approx(2 * math.pi / rate**2, rel=0.01)
+@pytest.mark.parametrize(("norm", "order"), [("cityblock", 1), ("euclidean", 2)])
+def test_noisy_means_are_scored_by_their_probability(norm: Any, order: int) -> None:
+    # Kills: distances between means, the other norm, another rate, rows that no document of such a
+    # length has, and rows that rounding keeps from the right one.
+    rate = 0.9
+    sums, lengths = np.array([[0, 0], [3, -4], [-6, 2]]), np.array([1, 3, 64])
+    places = np.array(list(itertools.product(range(-9, 10), repeat=2)))
+    off = np.random.default_rng().uniform(-0.05, 0.05, (3, *places.shape))
+    for length in lengths:
+        for some in range(0, len(places) - 2, 3):
+            noisy = places[some : some + 3]
+            rows = noisy / length + off[:, some] / 64
+            scores = noisy_means(rows, sums, lengths, rate, norm)(np.arange(3))
+            for i, j in itertools.product(range(3), repeat=2):
+                whole, rest = np.divmod(noisy[i] * lengths[j], length)
+                z = np.linalg.norm(whole - sums[j], order)
+                near = rest.any() and (np.minimum(rest, length - rest) / length).max() < 0.15
+                if not near:
+                    expected = -np.inf if rest.any() else -rate * z
+                    assert scores[i, j] == pytest.approx(expected, abs=1e-8)
 
 
-def test_documents_without_sentences_are_linked_with_empty_rows() -> None:
-    # Kills: a row of nothing that is linked to a document whose sum is near zero, and the reverse.
-    # Rounding leaves a trace of the centre in such a row.
-    released = np.array([[1e-6, -1e-6], [0.01, 0.0], [3.0, 1.0]])
-    sums, lengths = np.array([[0, 0], [0, 0], [9, 3]]), np.array([0, 100, 3])
-    assert linked(noisy_means(released, sums, lengths, RATE), 3).tolist() == [1, 1, 1]
-    assert linked(noisy_means(released, sums, np.array([5, 100, 3]), RATE), 3).tolist()[2] == 1
+@pytest.mark.parametrize("blank", [0, 2])
+def test_documents_without_sentences_are_linked_with_empty_rows(blank: float) -> None:
+    # Kills: a row of nothing that is linked to a document whose sum is near zero, and the reverse;
+    # a blank row that is sought elsewhere. Rounding leaves a trace of the centre in such a row.
+    released = np.array([[1e-6, -1e-6], [0.01, 0.0], [3.0, 1.0]]) + blank
+    sums, lengths = np.array([[0, 0], [200, 200], [9, 3]]), np.array([0, 100, 3])
+
+    def found(lengths: npt.NDArray[np.int64]) -> list[float]:
+        score = noisy_means(released, sums, lengths, RATE, "cityblock", blank)
+        return linked(score, 3).tolist()
+
+    assert found(lengths) == [1, 1, 1]
+    assert found(np.array([5, 100, 3]))[2] == 1

@@ -79,8 +79,9 @@ def test_full_sentences_beside_others(packaged: Encoder, length: int) -> None:
     Kills: bits that tell whether all the others of a batch are full; a batch without a blank.
     """
     full = [of_tokens(length) for _ in range(packaged._model.rows)]
+    shorter = [of_tokens(length - 1) for _ in full[1:]]
     together = packaged.encode(full)
-    beside = packaged.encode([*full[:1], *[of_tokens(length - 1)] * (packaged._model.rows - 1)])
+    beside = packaged.encode([*full[:1], *shorter])
     np.testing.assert_array_equal(together[0], beside[0])
     np.testing.assert_array_equal(together, alone(packaged, full))
 
@@ -152,3 +153,15 @@ def test_sound_batches_are_used_and_looked_at_once(
     sizes.clear()
     small.encode([of_tokens(104), of_tokens(104)])
     assert sizes == [1, 1]
+
+
+def test_a_sentence_is_encoded_once(small: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills: repeated sentences that are computed again, or get another's embedding."""
+    given = [of_tokens(104), "", of_tokens(105), of_tokens(104)]
+    expected = alone(small, given)
+    sizes = leaking(small, lambda found, rows: np.zeros_like(found), monkeypatch)
+    repeated = [3, 0, 0, 1, 3, 2, 1, 0]
+    found = small.encode([given[i] for i in repeated])
+    np.testing.assert_array_equal(found, expected[repeated])
+    assert sorted(sizes)[:3] == [1, 1, 1]
+    assert len(sizes) == 4
