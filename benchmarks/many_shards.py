@@ -52,7 +52,7 @@ mechanism:
 def main() -> None:
     """Print a row for each number of shards and each place."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--shards", type=int, nargs="+", default=[1_000, 10_000, 100_000])
+    parser.add_argument("--shards", type=int, nargs="*", default=[1_000, 10_000, 100_000])
     parser.add_argument("--s3", type=int, nargs="*", default=[1_000, 10_000])
     parser.add_argument(
         "--copied", type=int, nargs="*", default=[], help="released on a disk, verified on S3"

@@ -217,11 +217,12 @@ def test_noisy_means_are_scored_by_their_probability(norm: Any, order: int) -> N
 
 
 @pytest.mark.parametrize("blank", [0, 2])
-def test_documents_without_sentences_are_linked_with_empty_rows(blank: float) -> None:
+def test_documents_without_sentences_are_linked_with_empty_rows(blank: int) -> None:
     # Kills: a row of nothing that is linked to a document whose sum is near zero, and the reverse;
     # a blank row that is sought elsewhere. Rounding leaves a trace of the centre in such a row.
     released = np.array([[1e-6, -1e-6], [0.01, 0.0], [3.0, 1.0]]) + blank
-    sums, lengths = np.array([[0, 0], [200, 200], [9, 3]]), np.array([0, 100, 3])
+    sums, lengths = np.array([[0, 0], [100 * blank] * 2, [9, 3]]), np.array([0, 100, 3])
+    sums[2] += 3 * blank
 
     def found(lengths: npt.NDArray[np.int64]) -> list[float]:
         score = noisy_means(released, sums, lengths, RATE, "cityblock", blank)
