@@ -21,7 +21,9 @@ pytestmark = pytest.mark.slow
 OUTPUT = "on/out"
 
 
-@pytest.mark.parametrize("cluster", ["spark"], indirect=True)
+@pytest.mark.parametrize(
+    "cluster", ["spark", pytest.param("flink", marks=pytest.mark.nightly)], indirect=True
+)
 def test_a_killed_launchers_job_goes_on(
     loopback: Workspace, cluster: Cluster, s3: S3Server
 ) -> None:
