@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
+from itertools import chain
 from typing import Any
 
 import apache_beam as beam
 import orjson
+from apache_beam.transforms.window import GlobalWindows
 
 from quietcorpus.indexes.frequent_words import FrequentCounts
 from quietcorpus.mechanisms.keystream import ReleaseKey
@@ -22,6 +25,7 @@ from quietcorpus.transforms.vocabulary import KeySource
 
 _NAME = "manifest.json"
 _FILE, _TALLY = b"file ", b"tally "
+_AT_ONCE = 1_000
 
 
 class WriteRunFiles(beam.PTransform):
@@ -37,7 +41,7 @@ class WriteRunFiles(beam.PTransform):
 
     def expand(self, parts: tuple[beam.PCollection, ...]) -> beam.PCollection:
         entries = [
-            part | f"entries {number}" >> beam.Map(_entry).with_output_types(bytes)
+            part | f"entries {number}" >> beam.ParDo(_Pack()).with_output_types(bytes)
             for number, part in enumerate(parts)
         ]
         return (
@@ -53,27 +57,57 @@ def _entry(found: Written | Tally) -> bytes:
     return (_FILE if isinstance(found, Written) else _TALLY) + orjson.dumps(asdict(found))
 
 
+class _Pack(beam.DoFn):
+    """Compresses entries, a few at a time: Beam holds each one several times between two steps."""
+
+    def start_bundle(self) -> None:
+        self._entries: list[bytes] = []
+
+    @redacted
+    def process(self, found: Written | Tally) -> Iterator[bytes]:
+        self._entries.append(_entry(found))
+        if len(self._entries) == _AT_ONCE:
+            yield self._packed()
+
+    def finish_bundle(self) -> Iterator[Any]:
+        if self._entries:
+            yield GlobalWindows.windowed_value(self._packed())
+
+    def _packed(self) -> bytes:
+        packed = zlib.compress(b"\n".join(self._entries))
+        self._entries.clear()
+        return packed
+
+
+def _unpacked(packed: Iterable[bytes], sort: bytes) -> Iterator[bytes]:
+    """Yield the entries of a sort as JSON."""
+    for some in packed:
+        for entry in zlib.decompress(some).split(b"\n"):
+            if entry.startswith(sort):
+                yield entry.removeprefix(sort)
+
+
 class _Write(beam.DoFn):
     def __init__(self, uri: str, key: KeySource) -> None:
         self._uri = uri
         self._key = key
 
     @redacted
-    def process(self, entries: list[bytes]) -> Iterator[str]:
-        files = [entry.removeprefix(_FILE) for entry in entries if entry.startswith(_FILE)]
-        told = (entry.removeprefix(_TALLY) for entry in entries if entry.startswith(_TALLY))
-        tally = orjson.dumps(asdict(Tally.total(_tally(orjson.loads(one)) for one in told)))
-        content = b'{"files":[%b],"tally":%b}' % (b",".join(files), tally)
-        write_bytes(self._uri, seal(content, self._uri, self._key()))
+    def process(self, packed: list[bytes]) -> Iterator[str]:
+        told = (_tally(orjson.loads(one)) for one in _unpacked(packed, _TALLY))
+        tally = orjson.dumps(asdict(Tally.total(told)))
+        lines = b"\n".join(chain([tally], _unpacked(packed, _FILE)))
+        write_bytes(self._uri, seal(lines, self._uri, self._key()))
         yield self._uri
 
 
 def read_run_files(staging: str, key: ReleaseKey) -> tuple[list[Written], Tally]:
     """Read the list: the files that the pipeline wrote, by path, and the tally of what it read."""
     uri = f"{staging}/{_NAME}"
-    content = orjson.loads(unseal(read_bytes(uri), uri, key))
-    files = sorted((Written(**file) for file in content["files"]), key=lambda file: file.path)
-    return files, _tally(content["tally"])
+    tally, *files = unseal(read_bytes(uri), uri, key).split(b"\n")
+    # One by one: as dictionaries, all of them would take three times the memory.
+    written = (Written(**orjson.loads(file)) for file in files)
+    return sorted(written, key=lambda file: file.path), _tally(orjson.loads(tally))
 
 
 def _tally(fields: dict[str, Any]) -> Tally:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import tracemalloc
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from quietcorpus.transforms.reading.copies import Copies
 from quietcorpus.transforms.reading.documents import Reject
 from quietcorpus.transforms.shards import Tally, Written
 
+MANY = 1_300
 KEY = ReleaseKey.derive(bytes(32), "run-files", bytes(32))
 
 
@@ -26,7 +29,8 @@ def key() -> ReleaseKey:
 
 def written(number: int) -> Written:
     path = f"data/part-{number:05d}-of-00300.parquet"
-    return Written(path, f"/staging/{path}.{number:032x}", f"{number:064x}", number, number != 1)
+    digest = hashlib.sha256(b"%d" % number).hexdigest()
+    return Written(path, f"/staging/{path}.{digest[:32]}", digest[::-1], number, number != 1)
 
 
 def tally(number: int) -> Tally:
@@ -59,17 +63,44 @@ def test_what_was_told_comes_back(tmp_path: Path) -> None:
 
 def test_gathering_many_holds_their_bytes_alone(tmp_path: Path) -> None:
     # Kills: objects for all shards at once, which take ten times the memory of their bytes.
-    count = 300
-    entries = [run_files._entry(written(number)) for number in range(count)]
-    entries += [run_files._entry(tally(number)) for number in range(count)]
-    size = sum(map(len, entries))
+    told = [*map(written, range(MANY)), *map(tally, range(MANY))]
+    size = sum(len(run_files._entry(one)) for one in told)
+    packed = bundle(told)
     write = run_files._Write(f"{tmp_path}/manifest.json", key)
-    list(write.process(entries[:2]))
+    list(write.process(packed[:1]))
+    assert peak(lambda: list(write.process(packed))) < 3 * size
+    assert size / MANY == pytest.approx(550, rel=0.2)
+
+
+def test_what_is_between_steps_is_small() -> None:
+    # Kills: entries as they are, which Beam holds six times; a bundle's as one piece.
+    told = [*map(written, range(MANY)), *map(tally, range(MANY))]
+    packed = bundle(told)
+    assert len(packed) == 2 * MANY // run_files._AT_ONCE + 1
+    assert sum(map(len, packed)) < 0.25 * sum(len(run_files._entry(one)) for one in told)
+    assert bundle([]) == []
+
+
+def test_reading_the_list_holds_files_alone(tmp_path: Path) -> None:
+    # Kills: dictionaries of all files at once.
+    files = [written(number) for number in range(MANY)]
+    list(run_files._Write(f"{tmp_path}/manifest.json", key).process(bundle([*files, tally(0)])))
+    assert peak(lambda: read_run_files(str(tmp_path), KEY)) < 800 * MANY
+
+
+def bundle(told: list[Written | Tally]) -> list[bytes]:
+    """What a bundle of files and tallies becomes."""
+    pack = run_files._Pack()
+    pack.start_bundle()
+    packed = [one for each in told for one in pack.process(each)]
+    return packed + [one.value for one in pack.finish_bundle()]
+
+
+def peak(act: Callable[[], object]) -> int:
+    """The most bytes that Python holds at once meanwhile."""
     tracemalloc.start()
     try:
-        list(write.process(entries))
-        peak = tracemalloc.get_traced_memory()[1]
+        act()
+        return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 4 * size
-    assert size / count == pytest.approx(550, rel=0.2)
