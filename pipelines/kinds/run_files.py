@@ -69,6 +69,7 @@ class _Pack(beam.DoFn):
         if len(self._entries) == _AT_ONCE:
             yield self._packed()
 
+    @redacted
     def finish_bundle(self) -> Iterator[Any]:
         if self._entries:
             yield GlobalWindows.windowed_value(self._packed())
