@@ -106,7 +106,7 @@ def read_run_files(staging: str, key: ReleaseKey) -> tuple[list[Written], Tally]
     """Read the list: the files that the pipeline wrote, by path, and the tally of what it read."""
     uri = f"{staging}/{_NAME}"
     tally, *files = unseal(read_bytes(uri), uri, key).split(b"\n")
-    # One by one: as dictionaries, all of them would take three times the memory.
+    # One by one, or dictionaries of all of them would be held beside the files.
     written = (Written(**orjson.loads(file)) for file in files)
     return sorted(written, key=lambda file: file.path), _tally(orjson.loads(tally))
 

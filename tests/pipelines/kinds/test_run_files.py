@@ -89,7 +89,7 @@ def test_reading_the_list_holds_files_alone(tmp_path: Path) -> None:
 
 
 def bundle(told: list[Written | Tally]) -> list[bytes]:
-    """What a bundle of files and tallies becomes."""
+    """Pack files and tallies as those of one bundle."""
     pack = run_files._Pack()
     pack.start_bundle()
     packed = [one for each in told for one in pack.process(each)]
@@ -97,7 +97,7 @@ def bundle(told: list[Written | Tally]) -> list[bytes]:
 
 
 def peak(act: Callable[[], object]) -> int:
-    """The most bytes that Python holds at once meanwhile."""
+    """Measure the most bytes that Python holds at once meanwhile."""
     tracemalloc.start()
     try:
         act()
