@@ -1,4 +1,5 @@
-/* A wall clock that is ahead by the seconds in the file that CLOCK_AHEAD_FILE names.
+/* A wall clock that is ahead by the seconds in the file that CLOCK_AHEAD_FILE names; if a process's
+   number follows them, in that process alone.
 
    For LD_PRELOAD. Clocks that only go on, and sleeping by them, stay the kernel's. */
 
@@ -13,9 +14,10 @@
 static long ahead(void) {
   const char *path = getenv("CLOCK_AHEAD_FILE");
   FILE *file = path ? fopen(path, "r") : NULL;
-  long seconds = 0;
+  long seconds = 0, process = 0;
   if (file) {
-    if (fscanf(file, "%ld", &seconds) != 1) seconds = 0;
+    int found = fscanf(file, "%ld %ld", &seconds, &process);
+    if (found < 1 || (found == 2 && process != getpid())) seconds = 0;
     fclose(file);
   }
   return seconds;

@@ -179,6 +179,7 @@ def bit_flipped(run: Run) -> None:
         if staged := [key for key in keys if any(f"/{name}" in key for name in names)]:
             break
         assert run.process.poll() is None, "nothing was staged"
+        time.sleep(0.05)
     staged = staged[0]
     content = bytearray(run.lab.s3.read(staged))
     content[len(content) // 2] ^= 1
@@ -229,6 +230,12 @@ def clock_jumps(lab: Lab) -> tuple[str, float]:
     return jumped(run)
 
 
+def one_clock_jumps(lab: Lab) -> tuple[str, float]:
+    """Set the wall clock of one worker an hour ahead for ten seconds."""
+    run = lab.start("local-one-clock", "--workers", "2", environment=own_clock(lab))
+    return jumped(run, alone=True)
+
+
 def clock_jumps_on_spark(lab: Lab) -> tuple[str, float]:
     """Set the wall clock of master, executors and Python workers an hour ahead for ten seconds."""
     place = Path(tempfile.mkdtemp(dir=lab.folder))
@@ -248,11 +255,12 @@ def own_clock(lab: Lab) -> dict[str, str]:
     return {"LD_PRELOAD": str(library), "CLOCK_AHEAD_FILE": str(lab.folder / "clock")}
 
 
-def jumped(run: Run) -> tuple[str, float]:
+def jumped(run: Run, *, alone: bool = False) -> tuple[str, float]:
     """Return the outcome of a run in whose middle the clock is ahead, and its seconds."""
     run.wait_for_the_middle()
+    where = run.workers()[0].pid if alone else ""
     for ahead, seconds in ((3600, 10), (0, 0)):
-        (run.lab.folder / "clock.next").write_text(f"{ahead}\n")
+        (run.lab.folder / "clock.next").write_text(f"{ahead} {where}\n")
         (run.lab.folder / "clock.next").replace(run.lab.folder / "clock")
         time.sleep(seconds)
     code, line = run.finish()
@@ -339,7 +347,7 @@ def outcomes(lab: Lab, only: str) -> Iterator[str]:
     ]
     cases += [
         (MULTI_PROCESS, str(f.__doc__), lambda f=f: f(lab))
-        for f in (launched_twice, store_throttles, clock_jumps, full_disk_locally)
+        for f in (launched_twice, store_throttles, clock_jumps, one_clock_jumps, full_disk_locally)
     ]
     cases += [
         (
