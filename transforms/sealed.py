@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import IO
 
 from cryptography.exceptions import InvalidTag
@@ -81,9 +81,15 @@ def unsealed(raw: IO[bytes], name: str, key: ReleaseKey) -> Iterator[bytes]:
 
 def seal(content: bytes, name: str, key: ReleaseKey) -> bytes:
     """Seal content that fits into memory."""
+    return seal_pieces([content], name, key)
+
+
+def seal_pieces(pieces: Iterable[bytes], name: str, key: ReleaseKey) -> bytes:
+    """Seal content that is made piece by piece, and fits into memory."""
     raw = io.BytesIO()
     sink = SealedSink(raw, name, key)
-    sink.write(content)
+    for piece in pieces:
+        sink.write(piece)
     sink.close()
     return raw.getvalue()
 

@@ -19,7 +19,7 @@ from quietcorpus.pipelines.storage.files import read_bytes, write_bytes
 from quietcorpus.transforms.errors import redacted
 from quietcorpus.transforms.reading.copies import Copies
 from quietcorpus.transforms.reading.documents import Reject
-from quietcorpus.transforms.sealed import seal, unseal
+from quietcorpus.transforms.sealed import seal_pieces, unseal
 from quietcorpus.transforms.shards import Tally, Written
 from quietcorpus.transforms.vocabulary import KeySource
 
@@ -97,8 +97,9 @@ class _Write(beam.DoFn):
     def process(self, packed: list[bytes]) -> Iterator[str]:
         told = (_tally(orjson.loads(one)) for one in _unpacked(packed, _TALLY))
         tally = orjson.dumps(asdict(Tally.total(told)))
-        lines = b"\n".join(chain([tally], _unpacked(packed, _FILE)))
-        write_bytes(self._uri, seal(lines, self._uri, self._key()))
+        files = (b"\n" + file for file in _unpacked(packed, _FILE))
+        # Line by line: all of them, too, would be held beside what they become.
+        write_bytes(self._uri, seal_pieces(chain([tally], files), self._uri, self._key()))
         yield self._uri
 
 
