@@ -43,7 +43,7 @@ help:
 	@echo "make utility-public  what a classifier learns from public texts (an hour)"
 	@echo "make utility-public-large  the same from half a million texts, one round and two (half an hour)"
 	@echo "make attacks  what attackers find in text by Madlib and BRR (a quarter of an hour)"
-	@echo "make utility-maps  all maps of bags of words in one table (minutes)"
+	@echo "make utility-maps  all maps of bags of words in one table (half an hour)"
 	@echo "make utility-known-topics  random bins against bins by frequency, on drawn documents (five minutes)"
 	@echo "make utility-sentences  what classifiers learn from sentence embeddings (an hour)"
 	@echo "make sentences-figure  the paper's figure on them, with Madlib, and the encoder's speed (hours)"
@@ -379,6 +379,7 @@ attacks: $(VENV)/.bench $(VECTORS) build/redactor/node_modules
 
 utility-maps: $(VENV)/.bench $(VECTORS)
 	$(BIN)/python benchmarks/maps.py --data $(BENCH_DATA) --glove $(VECTORS) --folder build/maps \
+		--documents 1500 --terms 2000 --sizes 100 400 --epsilons 5 2 1 0.5 \
 		--output docs/measurements/bags-of-words.md
 	$(BIN)/python benchmarks/equal_clusters.py --glove $(VECTORS)
 
@@ -388,6 +389,7 @@ utility-known-topics: $(VENV)/.bench
 utility-sentences: $(VENV)/.bench
 	$(BIN)/python benchmarks/utility_sentences_protocols.py --data $(BENCH_DATA) \
 		--folder build/utility-sentences
+	$(BIN)/python benchmarks/similarity.py --data $(BENCH_DATA) --folder build/utility-sentences
 
 # Madlib has fewer reviews: it replaces every word of them, and then encodes them, for each draw.
 sentences-figure: demo-words $(VENV)/.bench

@@ -8,9 +8,9 @@ of GloVe 840B without English stop-words, whose vectors the embedding maps take.
 
     python benchmarks/maps.py --data ../shared/data --glove GLOVE.txt --folder build/maps
 
-The defaults take minutes: 300 complaints, 1,000 words, 100 bins and two budgets. The paper's four
-are `--epsilons 5 2 1 0.5`, and `--sizes 100 400` gives every map two numbers of bins. Draws are
-kept in the folder, so that a stopped run can go on.
+The defaults take minutes: 300 complaints, 1,000 words, 100 bins and two budgets. `make
+utility-maps` takes more of all, and the paper's four budgets, in half an hour. Draws are kept in
+the folder, so that a stopped run can go on.
 """
 
 from __future__ import annotations
