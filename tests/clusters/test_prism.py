@@ -24,7 +24,6 @@ PORT = 8073  # of a network that no other process is in
 JOB = [f"--job_endpoint=127.0.0.1:{PORT}", "--runner=PortableRunner", "--environment_type=PROCESS"]
 VECTORS: dict[str, Any] = {
     "kind": "word-embeddings",
-    "method": "cooccurrence",
     "user": "user",
     "users": 60,
     "few_users": "accept",
@@ -40,6 +39,34 @@ BAGS: dict[str, Any] = {
     "histogram_epsilon": 1,
     "vocabulary": {"private": {"epsilon": 20, "delta": 1e-3}},
     "compression": {"method": "frequency", "size": 10},
+}
+KINDS: dict[str, dict[str, Any]] = {
+    "bags": BAGS,
+    "histogram": {
+        "kind": "histogram",
+        "precision": 5,
+        "epsilon": 1,
+        "vocabulary": {"public": "vocabulary.txt"},
+    },
+    "words": {"kind": "words", "mechanism": "madlib", "epsilon": 5, "index": "ARTEFACT"},
+    "sentences": {
+        "kind": "sentence-embeddings",
+        "mechanism": "projected-mean",
+        "epsilon": 10,
+        "candidates": "ARTEFACT",
+        "most_sentences": 2,
+    },
+    "counted": VECTORS | {"method": "cooccurrence"},
+    "trained": VECTORS | {"method": "sgd", "training": {"steps": 2}},
+    "texts": {
+        "kind": "public-texts",
+        "pool": "ARTEFACT",
+        "user": "user",
+        "users": 60,
+        "epsilon": 10,
+        "delta": 1e-6,
+        "nearest": 3,
+    },
 }
 
 
@@ -73,12 +100,19 @@ def on_prism() -> Callable[..., None]:
     return release
 
 
-@pytest.mark.parametrize("mechanism", [BAGS, VECTORS], ids=["documents", "users"])
+@pytest.fixture
+def artefacts(word_index: Path, candidates: Path, pool: Path) -> dict[str, Path]:
+    """Return what the kinds need that a release does not make."""
+    return {"words": word_index, "sentences": candidates, "texts": pool}
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_prism_conforms(
     workspace: Workspace,
     lee_texts: list[str],
+    artefacts: dict[str, Path],
     on_prism: Callable[..., None],
-    mechanism: dict[str, Any],
+    kind: str,
 ) -> None:
     # Kills: a job that Prism's translation rejects (an unknown coder, a side input of another
     # window), a worker that does not know itself by the id that Prism gives it, sums or groups that
@@ -87,7 +121,11 @@ def test_prism_conforms(
     (workspace.folder / "vocabulary.txt").write_text("the\nof\nand\nsaid\nhas\nfor\nin\n")
     columns = {"text": texts, "user": [number // 2 for number in range(120)]}
     workspace.parquet(columns, row_group_size=30)
-    given = {"input.path": "input/*.parquet", "mechanism": mechanism}
+    own = {
+        key: str(artefacts[kind]) if value == "ARTEFACT" else value
+        for key, value in KINDS[kind].items()
+    }
+    given = {"input.path": "input/*.parquet", "mechanism": own}
     workspace.release(given)
     expected = files(workspace)
     shutil.rmtree(workspace.output)
