@@ -24,6 +24,7 @@ from quietcorpus.pipelines.evaluate.study import (
     authors,
     labelled,
 )
+from quietcorpus.pipelines.kinds.prepare import prepare
 from quietcorpus.pipelines.release.existing import whole_difference
 from quietcorpus.pipelines.spec.loading import load_spec
 from quietcorpus.pipelines.spec.spec import Spec
@@ -185,7 +186,7 @@ class Comparison:
         """Raise InputError for what a person can fix, before the long work begins."""
         _ = self.card
         for setting in settings:
-            self.at(setting)
+            prepare(self.at(setting))  # refuses what would else be refused after the draws before
         if self.spec is not None:
             user = getattr(self.described.mechanism, "user", self.columns.user)
             if user != self.columns.user:

@@ -138,7 +138,6 @@ def test_texts_without_a_known_word(released: Workspace, text: str) -> None:
             "--sweep: 'colour' is not a key that a draw can follow here; give",
         ),
         (["--sweep", "vocabulary.public=x"], "--sweep: 'vocabulary.public' is not a key that a"),
-        (["--sweep", "compression.size=1000"], "mechanism.compression.size: 1000 is larger than"),
         (["--compare", "missing.yaml"], "missing.yaml: no such file to compare"),
         (["--compare", "vocabulary.txt"], "--compare: "),
         (["--output", "released/out/report"], "--output: "),
@@ -148,6 +147,13 @@ def test_texts_without_a_known_word(released: Workspace, text: str) -> None:
 def test_what_is_asked_for(released: Workspace, arguments: list[str], message: str) -> None:
     said = refused(released, *arguments)
     assert message in said
+
+
+def test_what_no_draw_can_have_is_refused_before_the_first(released: Workspace) -> None:
+    # Kills: a value that is refused when its turn comes, after hours of other draws.
+    given = "--sweep", "compression.size=5,1000", "--output", "early"
+    assert "mechanism.compression.size: 1000 is larger than" in refused(released, *given)
+    assert not (released.folder / "early").exists()
 
 
 @pytest.mark.parametrize(
