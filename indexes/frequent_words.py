@@ -41,7 +41,7 @@ class FrequentCounts:
     @classmethod
     def of_terms(cls, words: int, terms: npt.NDArray[np.int32]) -> FrequentCounts:
         """Count the terms of some texts, int32, whose numbers begin with the most frequent."""
-        return cls(words, tuple(np.bincount(terms[terms < MOST], minlength=MOST).tolist()))
+        return cls(words, tuple(np.bincount(terms, minlength=MOST)[:MOST].tolist()))
 
     def __add__(self, other: FrequentCounts) -> FrequentCounts:
         pairs = itertools.zip_longest(self.of_each, other.of_each, fillvalue=0)

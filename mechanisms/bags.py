@@ -26,9 +26,23 @@ class Bags(NamedTuple):
 
 def clip(bags: Bags) -> Bags:
     """Drop the negative counts; this is post-processing and costs nothing."""
-    keep = bags.counts > 0
-    kept = np.concatenate([[0], np.cumsum(keep, dtype=np.int64)])
-    return Bags(kept[bags.offsets], bags.entries[keep], bags.counts[keep])
+    return Bags(*_clip(bags.offsets, bags.entries, bags.counts))
+
+
+@compiled
+def _clip(offsets, entries, counts):  # type: ignore[no-untyped-def]
+    out_offsets = np.zeros(len(offsets), dtype=np.int64)
+    out_entries = np.empty(len(entries), dtype=np.int32)
+    out_counts = np.empty(len(entries), dtype=np.int32)
+    kept = 0
+    for row in range(len(offsets) - 1):
+        for i in range(offsets[row], offsets[row + 1]):
+            # Without a branch, which would be guessed wrong for every second count of noise.
+            out_entries[kept] = entries[i]
+            out_counts[kept] = counts[i]
+            kept += counts[i] > 0
+        out_offsets[row + 1] = kept
+    return out_offsets, out_entries[:kept], out_counts[:kept]
 
 
 def dense(bags: Bags, size: int) -> npt.NDArray[np.int32]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import cache
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.card import page
@@ -86,9 +87,10 @@ def release(
         steps = Steps(compares + passes + kind.steps_to_finish + 1, bar=progress)
         shards = make_shards(planned.splits, key.stage("shards", 1))
         source = WorkerKey(spec.release, corpus, key.fingerprint)
+        counted = cache(lambda: counts_are_told(kind, kind.cost))
 
         def told(numbers: Numbers) -> None:
-            if "documents" not in numbers or counts_are_told(kind, kind.cost):
+            if "documents" not in numbers or counted():
                 on_progress(numbers)
 
         def job_in(staging: str) -> Job:
