@@ -1,4 +1,4 @@
-"""What the public cosines of `similarity` decide, and what more draws of a candidate would gain.
+"""Measures the public cosines of `similarity`, and the gain from more draws of a candidate.
 
 The documents and the candidates are those of `utility_sentences_protocols.py`, whose folder this
 takes or makes. The first table varies the quantiles of public cosines between which `similarity`
@@ -11,7 +11,6 @@ released rows and from originals, by five folds.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -22,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 from threadpoolctl import threadpool_limits
-from utility_sentences_protocols import CORPORA, Corpus, prepare
+from utility_sentences_protocols import Corpus, prepared
 
 from quietcorpus.evaluation.classification import (
     Folded,
@@ -34,7 +33,13 @@ from quietcorpus.evaluation.classification import (
 from quietcorpus.evaluation.intervals import over_draws
 from quietcorpus.indexes.recoder import means
 from quietcorpus.indexes.sentences import split
-from quietcorpus.mechanisms.deep_candidate import DeepCandidate, Similarities, Utility, on_grid
+from quietcorpus.mechanisms.deep_candidate import (
+    DeepCandidate,
+    Similarities,
+    Utility,
+    cosines,
+    on_grid,
+)
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.artefacts.encoder import Encoder, EncoderSource
@@ -64,20 +69,20 @@ class Lab:
         encoder = EncoderSource.resolve("encoder", manifest.encoder["name"]).open()
         private = pq.read_table(folder / "private.parquet")
         public = pq.read_table(folder / "more.parquet")
-        self._private = encoded(encoder, private["text"], corpus.sentences)
-        own = self._grid(self._candidates.embeddings)
-        sentences = self._grid(encoded(encoder, public["text"], corpus.sentences).embeddings)
-        lengths = np.outer(*(np.linalg.norm(some, axis=1) for some in (sentences, own)))
-        self._cosines = sentences @ own.T / np.maximum(1, lengths)
+        documents = encoded(encoder, private["text"], corpus.sentences)
+        known = encoded(encoder, public["text"], corpus.sentences)
+        self._own = self._grid(self._candidates.embeddings)
+        self._cosines = cosines(self._grid(known.embeddings), self._own)
+        self._sentences, self._offsets = self._grid(documents.embeddings), documents.offsets
         self._labels = np.array([str(label) for label in private[corpus.label].to_pylist()])
-        originals = means(*self._private)
+        originals = means(*documents)
         self._clean: Folded = learnt_by_fold(originals, self._labels, FOLDS, SEED)
 
     def figures(self, quantiles: tuple[float, float], together: int, draws: int) -> Iterator[str]:
         """Yield macro-F1 learnt from released rows and from originals, for each epsilon."""
         low, high = np.quantile(self._cosines, quantiles)
-        own = Similarities(self._grid(self._candidates.embeddings), float(low), float(high))
-        utilities = own.utilities(self._grid(self._private.embeddings), self._private.offsets)
+        similarities = Similarities(self._own, float(low), float(high))
+        utilities = similarities.utilities(self._sentences, self._offsets)
         for epsilon in EPSILONS:
             law = DeepCandidate(Fraction(epsilon, together), Utility.SIMILARITY, 1)
             found = []
@@ -117,14 +122,7 @@ def cell(values: npt.NDArray[np.float64]) -> str:
 
 def main() -> None:
     """Print both tables in Markdown, for each corpus."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", required=True, type=Path, help="a folder: reviews, complaints")
-    parser.add_argument("--folder", required=True, type=Path)
-    parser.add_argument("--draws", type=int, default=5)
-    given = parser.parse_args()
-    for name, corpus in CORPORA.items():
-        folder = given.folder.resolve() / name
-        prepare(corpus, given.data, folder)
+    for name, corpus, folder, draws in prepared(str(__doc__)):
         lab = Lab(corpus, folder)
         shown = [
             ("quantiles", {f"{low}, {high}": ((low, high), 1) for low in LOWS for high in HIGHS}),
@@ -134,7 +132,7 @@ def main() -> None:
             print(f"\n| {name}: {title} | {' | '.join(map(str, EPSILONS))} |")
             print("|---" * (len(EPSILONS) + 1) + "|")
             for row, setting in rows.items():
-                print(f"| {row} | {' | '.join(lab.figures(*setting, given.draws))} |", flush=True)
+                print(f"| {row} | {' | '.join(lab.figures(*setting, draws))} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -219,9 +219,9 @@ def cell(figures: list[dict[str, Any]], **setting: str) -> str:
     return f"{one['mean']:.3f}{between}"
 
 
-def main() -> None:
-    """Measure what is not measured yet, and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def prepared(description: str) -> Iterator[tuple[str, Corpus, Path, int]]:
+    """Parse the command, and yield each corpus: its name, itself, its folder and the draws."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--data", required=True, type=Path, help="a folder: reviews, complaints")
     parser.add_argument("--folder", required=True, type=Path)
     parser.add_argument("--draws", type=int, default=5)
@@ -229,11 +229,17 @@ def main() -> None:
     for name, corpus in CORPORA.items():
         folder = given.folder.resolve() / name
         prepare(corpus, given.data, folder)
+        yield name, corpus, folder, given.draws
+
+
+def main() -> None:
+    """Measure what is not measured yet, and print the tables."""
+    for name, corpus, folder, draws in prepared(str(__doc__)):
         variants = compared(folder)
         release(name, corpus, folder)
-        print_tables(name, evaluated(corpus, folder, given.draws, "report"), variants)
+        print_tables(name, evaluated(corpus, folder, draws, "report"), variants)
         ways = by_length(folder, variants)
-        print_by_length(name, evaluated(corpus, folder, given.draws, "by-length"), ways)
+        print_by_length(name, evaluated(corpus, folder, draws, "by-length"), ways)
 
 
 if __name__ == "__main__":

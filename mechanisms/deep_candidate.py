@@ -182,6 +182,15 @@ def on_grid(vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.float32]:
     return rounded.astype(np.float32)
 
 
+def cosines(
+    one: npt.NDArray[np.float32], other: npt.NDArray[np.float32]
+) -> npt.NDArray[np.floating]:
+    """Compute the cosines of vectors on the grid, (n, d) with (m, d): (n, m); 0 for a zero one."""
+    lengths = [np.linalg.norm(vectors, axis=1) for vectors in (one, other)]
+    found: npt.NDArray[np.floating] = one @ other.T / np.maximum(1, np.outer(*lengths))
+    return found
+
+
 def project(
     vectors: npt.NDArray[np.float64], projections: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:

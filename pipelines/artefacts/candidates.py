@@ -26,7 +26,7 @@ from quietcorpus.indexes.frequent_words import FREQUENT_WORDS, FrequentWords
 from quietcorpus.indexes.recoder import WIDTHS, means
 from quietcorpus.indexes.recoder_training import train
 from quietcorpus.indexes.sentences import LANGUAGES, NAME
-from quietcorpus.mechanisms.deep_candidate import on_grid
+from quietcorpus.mechanisms.deep_candidate import cosines, on_grid
 from quietcorpus.mechanisms.euclidean_noise import LARGEST_DIMENSIONS
 from quietcorpus.mechanisms.exponential import LARGEST_SET
 from quietcorpus.mechanisms.projected_mean import DIRECTION_UNIT
@@ -295,8 +295,6 @@ def _cosines(
 ) -> tuple[float, float]:
     """Return the two cosines between which `similarity` tells sentences and candidates apart."""
     some = generator.choice(len(embeddings), min(_PAIRS, len(embeddings)), replace=False)
-    sentences, own = on_grid(embeddings[some] - centre), on_grid(released - centre)
-    lengths = [np.linalg.norm(vectors, axis=1) for vectors in (sentences, own)]
-    cosines = sentences @ own.T / np.maximum(1, np.outer(*lengths))
-    low, high = np.quantile(cosines, _COSINES)
+    between = cosines(on_grid(embeddings[some] - centre), on_grid(released - centre))
+    low, high = np.quantile(between, _COSINES)
     return float(low), float(high)
