@@ -26,6 +26,14 @@ from quietcorpus.evaluation.audits.findings import Finding, run
 # below 1e-6, even at three in ten.
 KEYS = {"equal words share noise": 12}
 
+# A norm that is twice a group's shows least of all faults: from as many draws as the others, its
+# bound was 1.45 times the statement with a deviation of 0.1, so below 1.2 in about a run of 100.
+# Ten times the draws show 1.99 with 0.04, and 1.78 with 0.03 under geometric noise.
+TIMES_DRAWS = {
+    "the largest norm for every budget, by draws": 10,
+    "the largest norm for every budget under geometric noise, by draws": 10,
+}
+
 
 def quick_or_slow(name: str) -> object:
     """A case, marked as slow if it takes seconds."""
@@ -36,8 +44,8 @@ def quick_or_slow(name: str) -> object:
     return pytest.param(name, marks=[pytest.mark.slow] * slow)
 
 
-def found(audits: Audits) -> dict[str, Finding]:
-    return {finding.name: finding for finding in run(audits, DRAWS, CONFIDENCE)}
+def found(audits: Audits, draws: int = DRAWS) -> dict[str, Finding]:
+    return {finding.name: finding for finding in run(audits, draws, CONFIDENCE)}
 
 
 @pytest.mark.parametrize("name", [quick_or_slow(name) for name in CORRECT])
@@ -69,7 +77,8 @@ def test_a_fault_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     audits = planted(monkeypatch)
     try:
         for _ in range(KEYS.get(name, 1)):
-            if (finding := found(audits)[audit]).verdict == "failed":
+            finding = found(audits, DRAWS * TIMES_DRAWS.get(name, 1))[audit]
+            if finding.verdict == "failed":
                 break
     finally:
         quietcorpus.mechanisms.brr._digits.cache_clear()
