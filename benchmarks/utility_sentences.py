@@ -234,7 +234,7 @@ def calibrated(folder: Path) -> dict[int, int]:
     found = {}
     for epsilon in EPSILONS:
         own = [o for o in outcomes if o.epsilon == epsilon and o.directions is not None]
-        best = max(own, key=lambda outcome: outcome.closeness)
+        best = max(own, key=lambda outcome: outcome.agreement)
         assert best.directions is not None
         found[epsilon] = best.directions
     return found

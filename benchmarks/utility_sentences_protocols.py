@@ -105,7 +105,7 @@ def compared(folder: Path) -> dict[str, dict[str, Any]]:
             own = [one for one in outcomes if one.epsilon == epsilon]
             projected = [one for one in own if one.directions is not None]
             for name, some in (("projected mean", projected), ("calibrated", own)):
-                best = max(some, key=lambda one: one.closeness)
+                best = max(some, key=lambda one: one.agreement)
                 block = {
                     "mechanism": str(best.mechanism.value),
                     "utility": best.utility and str(best.utility.value),

@@ -8,10 +8,13 @@ box.npy           float64 (2, d): the lower end and the width of the middle 75 %
 recoder.npz       the recoder's weights and biases, float32
 projections.npy   float64 (p, h), whole numbers: directions that every release shares
 recoded.npy       float64 (m, h), whole numbers: each candidate's mean recoded sentence
-directions.npy    from version 3 on: float64 (e, d), whole numbers: the candidates' principal
-                  directions, from the first
+directions.npy    from version 3 on: float64 (e, d), whole numbers: directions along which the
+                  candidates differ, from the first; in version 3 their principal directions, and
+                  then their discriminants (see `quietcorpus.indexes.discriminants`)
 radii.npy         from version 3 on: float64 (e,): the median length of public sentences, less the
                   centre, along the first 1, 2, ... e of them
+lifts.npy         from version 4 on: float64 (e, d), whole numbers: what a step along each of them
+                  adds to an embedding; in version 3 it is the direction itself
 documents.parquet not in version 1, and always in version 2: `candidate`, int32, from 0 to m - 1,
                   and what names the public document: its `id`, kept columns, and the `text` where
                   it was kept
@@ -35,14 +38,15 @@ from quietcorpus.indexes.frequent_words import FREQUENT_WORDS, FrequentWords
 from quietcorpus.indexes.recoder import LARGEST, WIDTHS, Recoder
 from quietcorpus.indexes.sentences import NAME
 
-PLAIN, NAMED, VERSION = 1, 2, 3
-"""The versions of the format: before directions, without names of the documents or with them; and
-with directions."""
+PLAIN, NAMED, PRINCIPAL, VERSION = 1, 2, 3, 4
+"""The versions of the format: before directions, without names of the documents or with them; with
+directions; and with lifts of their own for the directions."""
 FORMAT = "quietcorpus-candidates"
 _ARRAYS = "embeddings", "centre", "box", "projections", "recoded"
-_DIRECTED = "directions", "radii"
+_DIRECTED, _LIFTED = ("directions", "radii"), ("directions", "radii", "lifts")
 _RECODER = "recoder.npz"
 DIRECTED = tuple(f"{name}.npy" for name in _DIRECTED)
+LIFTED = tuple(f"{name}.npy" for name in _LIFTED)
 FILES = (*(f"{name}.npy" for name in _ARRAYS), _RECODER)
 DOCUMENTS = "documents.parquet"
 TEXT = "text"
@@ -56,7 +60,9 @@ LARGEST_PROJECTION = 1 << 13
 MOST_DIRECTIONS = 24
 LEAST_RADIUS = 1e-6  # what public sentences that do not differ have
 LARGEST_DIRECTION = 1 << 11
-"""The largest coordinate of a principal direction, and about its length, in steps of its grid."""
+"""The largest coordinate of a direction, and about the largest length, in steps of its grid."""
+LARGEST_LIFT = 1 << 20
+"""The largest coordinate of a lift, in steps of the directions' grid."""
 _ROUNDED = 1.1  # the most that a direction is longer than that
 
 
@@ -110,7 +116,7 @@ class CandidatesManifest:
 
     @property
     def has_directions(self) -> bool:
-        """Return whether the candidates' principal directions are there."""
+        """Return whether directions are there along which the candidates differ."""
         return any(file["path"] == DIRECTED[0] for file in self.files)
 
     @property
@@ -166,7 +172,7 @@ class CandidatesManifest:
         content = folder.parse(
             text,
             FORMAT,
-            (PLAIN, NAMED, VERSION),
+            (PLAIN, NAMED, PRINCIPAL, VERSION),
             keys,
             noun="a set of candidates",
             source="documents",
@@ -176,7 +182,7 @@ class CandidatesManifest:
                 f"was made by the splitter {content['splitter']!r}, and this is {NAME}: build it "
                 "again"
             )
-        optional = (*DIRECTED, DOCUMENTS)
+        optional = (*LIFTED, DOCUMENTS)
         folder.check_listed(content["files"], (*FILES, *optional), optional=optional)
         folder.check_possible(content, "candidates have", _is_possible)
         return cls(
@@ -187,7 +193,8 @@ class CandidatesManifest:
 _FURTHER = {
     PLAIN: [set[str]()],
     NAMED: [{DOCUMENTS}],
-    VERSION: [set(DIRECTED), {*DIRECTED, DOCUMENTS}],
+    PRINCIPAL: [set(DIRECTED), {*DIRECTED, DOCUMENTS}],
+    VERSION: [set(LIFTED), {*LIFTED, DOCUMENTS}],
 }
 """The files that a version may have besides `FILES`."""
 
@@ -212,9 +219,9 @@ def _is_possible(content: Mapping[str, Any]) -> bool:
 class Candidates:
     """Candidates in memory; the arrays are as in the folder.
 
-    `directions` and `radii` are None in candidates of earlier versions. `documents` is what names
-    them, to be saved; opened candidates have it if it holds texts, since no release needs anything
-    else of it.
+    `directions`, `radii` and `lifts` are None in candidates of earlier versions. `documents` is
+    what names them, to be saved; opened candidates have it if it holds texts, since no release
+    needs anything else of it.
     """
 
     manifest: CandidatesManifest
@@ -227,16 +234,21 @@ class Candidates:
     documents: pa.Table | None = None
     directions: npt.NDArray[np.float64] | None = None
     radii: npt.NDArray[np.float64] | None = None
+    lifts: npt.NDArray[np.float64] | None = None
 
 
 def save(path: str, candidates: Candidates) -> CandidatesManifest:
     """Write candidates into an empty folder; return the manifest with its files.
 
-    Those without directions, as earlier versions made them, have those versions' format.
+    Those without directions or lifts, as earlier versions made them, have those versions' format.
     """
-    directed = candidates.directions is not None
     named = candidates.documents is not None
-    for name in (*_ARRAYS, *(_DIRECTED if directed else ())):
+    version, further = VERSION, _LIFTED
+    if candidates.lifts is None:
+        version, further = PRINCIPAL, _DIRECTED
+    if candidates.directions is None:
+        version, further = NAMED if named else PLAIN, ()
+    for name in (*_ARRAYS, *further):
         np.save(f"{path}/{name}.npy", getattr(candidates, name))
     recoder = candidates.recoder
     layers = range(len(WIDTHS))
@@ -245,8 +257,7 @@ def save(path: str, candidates: Candidates) -> CandidatesManifest:
     np.savez(f"{path}/{_RECODER}", **stored)
     if named:
         pq.write_table(candidates.documents, f"{path}/{DOCUMENTS}")
-    files = *FILES, *(DIRECTED if directed else ()), *([DOCUMENTS] if named else ())
-    version = VERSION if directed else NAMED if named else PLAIN
+    files = *FILES, *(f"{name}.npy" for name in further), *([DOCUMENTS] if named else ())
     complete = replace(candidates.manifest, files=folder.described(path, files), version=version)
     with open(f"{path}/{MANIFEST}", "w", encoding="utf-8") as stream:
         stream.write(complete.to_json())
@@ -258,7 +269,8 @@ def open_candidates(path: str, digest: str | None = None) -> Candidates:
     manifest = CandidatesManifest.read(path, digest)
     folder.verify(path, manifest.files)
     try:
-        names = (*_ARRAYS, *_DIRECTED) if manifest.has_directions else _ARRAYS
+        listed = {file["path"] for file in manifest.files}
+        names = *_ARRAYS, *(name for name in _LIFTED if f"{name}.npy" in listed)
         arrays = {name: _array(f"{path}/{name}.npy") for name in names}
         with (
             open(f"{path}/{_RECODER}", "rb") as stream,
@@ -335,6 +347,9 @@ def _fits(found: Candidates) -> bool:
     if found.directions is not None and found.radii is not None:
         kinds += [(found.directions, "<f8", (number, sentence)), (found.radii, "<f8", (number,))]
         whole.append((found.directions, LARGEST_DIRECTION))
+    if found.lifts is not None:
+        kinds.append((found.lifts, "<f8", (number, sentence)))
+        whole.append((found.lifts, LARGEST_LIFT))
     for before, after, weights, bias in pairs:
         kinds += [(weights, "<f4", (before, after)), (bias, "<f4", (after,))]
     return (

@@ -3,7 +3,7 @@
 It is not from a paper. As in the baseline `truncation` of Meehan, Mrini and Chaudhuri (ACL 2022),
 sentences are clipped, summed and perturbed; but first they are projected on a few public
 directions, and they are clipped to a ball. What noise costs grows with the number of directions,
-and the first principal directions of public documents say most of what their means say.
+and a few along which public documents differ say most of what their means say.
 
 Projections, clipped sentences and sums are whole numbers, so that the noise is exact.
 """
@@ -27,9 +27,11 @@ from quietcorpus.mechanisms.keystream import Addresses, Keystream
 STEPS = 64
 """The radius of the ball in whole numbers. Rounding moves a sentence by sqrt(d / 12) of them."""
 DIRECTION_UNIT = 1 << 11
-"""Steps of the grid in a direction's length."""
+"""Steps of the grid in the longest direction's length."""
 _SENTENCE_UNIT = 1 << 10  # steps of the grid in the ball's radius, before a sentence is projected
 _LARGEST = 1 << 20  # of a coordinate on that grid: sums of products stay exact in float64
+LARGEST_LIFT = 1 << 20
+"""The largest coordinate of a lift: a row is then exact for noisy sums below 2^28."""
 _ROOT_UNIT = 1_000
 _LONGEST = 1.1 * DIRECTION_UNIT  # so that a sentence's squares stay far below 2^63
 _LEAST_RADIUS = 1e-30  # so that a sentence's place in the ball is finite
@@ -89,16 +91,19 @@ class Ball:
 
     Attributes:
         centre: float64 (D,), an embedding.
-        directions: float64 (d, D), whole numbers, DIRECTION_UNIT times orthonormal rows, nearly.
-        radius: of the ball, in embeddings' units.
+        directions: float64 (d, D), whole numbers, in steps of 1 / DIRECTION_UNIT.
+        radius: of the ball, in units of places along the directions.
+        lifts: float64 (d, D), whole numbers in the same steps: what a unit along each direction
+            adds to an embedding. None for the directions themselves, where they are orthonormal.
 
-    Raises ValueError for shapes that differ, for numbers that are not finite, and for directions
-    that are not whole numbers or longer than their unit.
+    Raises ValueError for shapes that differ, for numbers that are not finite, for directions that
+    are not whole numbers or longer than their unit, and for lifts that are too large.
     """
 
     centre: npt.NDArray[np.float64]
     directions: npt.NDArray[np.float64]
     radius: float
+    lifts: npt.NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         if self.directions.ndim != 2 or self.centre.shape != self.directions.shape[1:]:
@@ -112,6 +117,16 @@ class Ball:
             raise ValueError("embeddings have too many dimensions for exact projections")
         if np.sqrt((self.directions**2).sum(axis=1).max(initial=0)) > _LONGEST:
             raise ValueError("a direction is longer than its unit")
+        if self.lift.shape != self.directions.shape:
+            raise ValueError("the directions and their lifts differ in shape")
+        exact = np.array_equal(self.lift, np.rint(self.lift))
+        if not exact or np.abs(self.lift).max(initial=0) > LARGEST_LIFT:
+            raise ValueError("a lift is not of whole numbers up to its largest")
+
+    @property
+    def lift(self) -> npt.NDArray[np.float64]:
+        """Return what a unit along each direction adds to an embedding, as `lifts`."""
+        return self.directions if self.lifts is None else self.lifts
 
     def sums(
         self, sentences: npt.NDArray[np.float32], offsets: npt.NDArray[np.int64]
@@ -146,7 +161,7 @@ class Ball:
         """
         steps = STEPS * DIRECTION_UNIT / self.radius
         found: npt.NDArray[np.float64] = steps * (
-            (embeddings - self.centre) @ np.linalg.pinv(self.directions)
+            (embeddings - self.centre) @ np.linalg.pinv(self.lift)
         )
         return found
 
@@ -185,7 +200,7 @@ class NoisyProjections:
         noisy = (sums + self.noise.sample(stream, addresses)).astype(np.float64)
         noisy[lengths == 0] = 0
         # Exact again, so that a row does not depend on the rows beside it.
-        lifted = noisy @ self._ball.directions
+        lifted = noisy @ self._ball.lift
         steps = STEPS * DIRECTION_UNIT * np.maximum(lengths, 1)
         lifted *= (self._ball.radius / steps)[:, None]
         lifted += self._ball.centre

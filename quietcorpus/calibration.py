@@ -293,12 +293,12 @@ def calibrate_sentences(
         text: the column of the text.
         encoder: the candidates' own: a folder, or the name, of a sentence-transformers model.
         documents: the number of documents to use.
-        seed: the seed of the choice of documents, and of the noise of projected-mean.
+        seed: the seed of the choice of documents, and of all draws.
         progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
 
     Returns:
-        For every epsilon, an exact expectation for every utility and number of projections, and an
-        average over draws for projected-mean with every number of directions.
+        For every epsilon, the figures of every utility and number of projections of deep-candidate,
+        and of projected-mean with every number of directions. The highest `agreement` serves best.
 
     Raises:
         InputError: anything that a person can fix.

@@ -15,21 +15,19 @@ import pyarrow.compute as pc
 from quietcorpus.evaluation.depth import DepthQuality, depth_quality
 from quietcorpus.indexes.candidates import (
     LARGEST_PROJECTION,
-    LEAST_RADIUS,
     TEXT,
     Candidates,
     CandidatesManifest,
     save,
 )
+from quietcorpus.indexes.discriminants import discriminants
 from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.indexes.frequent_words import FREQUENT_WORDS, FrequentWords
 from quietcorpus.indexes.recoder import WIDTHS, means
 from quietcorpus.indexes.recoder_training import train
 from quietcorpus.indexes.sentences import LANGUAGES, NAME
 from quietcorpus.mechanisms.deep_candidate import cosines, on_grid
-from quietcorpus.mechanisms.euclidean_noise import LARGEST_DIMENSIONS
 from quietcorpus.mechanisms.exponential import LARGEST_SET
-from quietcorpus.mechanisms.projected_mean import DIRECTION_UNIT
 from quietcorpus.pipelines.artefacts import encoding
 from quietcorpus.pipelines.artefacts.public_documents import chosen
 from quietcorpus.pipelines.environment.version import quietcorpus_version
@@ -47,8 +45,8 @@ _HELD = 5  # candidates for each held-out document, which serves to measure alon
 _LEAST_HELD = 50
 _BOX = 0.125, 0.875
 _COSINES = 0.5, 0.99
-_RADIUS = 0.5  # the share of public sentences that are not cut to the ball
 _PAIRS = 2_000  # public sentences whose cosines with all candidates are measured
+_VARIED = 50_000  # public sentences whose covariance is estimated
 _STARTS = 4  # of k-means
 _PROJECTION_SPREAD = 1 << 10
 
@@ -155,6 +153,7 @@ def build(
         },
         builder=f"quietcorpus {quietcorpus_version()}",
     )
+    sample = generator.choice(len(embeddings), min(_VARIED, len(embeddings)), replace=False)
     made = Candidates(
         manifest,
         released,
@@ -164,7 +163,7 @@ def build(
         recoded[own],
         recoder,
         names,
-        *_ball(embeddings, centre, whole[own]),
+        *discriminants(embeddings, centre, whole[own], sample),
     )
     with steps.step("writing"), Output(output).folder(last=MANIFEST) as folder:
         return save(folder, made)
@@ -253,23 +252,6 @@ def _directions(
     """Draw directions in whole numbers: uniform on the sphere, up to rounding and length."""
     drawn = np.rint(generator.standard_normal((number, dimensions)) * _PROJECTION_SPREAD)
     return np.clip(drawn, -LARGEST_PROJECTION, LARGEST_PROJECTION)
-
-
-def _ball(
-    embeddings: npt.NDArray[np.float32],
-    centre: npt.NDArray[np.float64],
-    documents: npt.NDArray[np.float64],
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Find the documents' principal directions, and sentences' median lengths along them.
-
-    Returns directions in whole numbers, float64 (e, d), and a radius for every number of them.
-    """
-    own = documents - documents.mean(axis=0)
-    number = min(LARGEST_DIMENSIONS, *own.shape)
-    axes = np.linalg.svd(own, full_matrices=False)[2][:number]
-    directions = np.rint(axes * DIRECTION_UNIT)
-    squares = np.cumsum((((embeddings - centre) @ directions.T) / DIRECTION_UNIT) ** 2, axis=1)
-    return directions, np.maximum(LEAST_RADIUS, np.sqrt(np.quantile(squares, _RADIUS, axis=0)))
 
 
 def _raw_quality(

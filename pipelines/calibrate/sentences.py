@@ -11,11 +11,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.evaluation.sentences import closeness, expected
+from quietcorpus.evaluation.sentences import agreement, closeness, expected
 from quietcorpus.indexes.candidates import Candidates
 from quietcorpus.indexes.recoder import means
 from quietcorpus.mechanisms.deep_candidate import DeepCandidate, Utility
-from quietcorpus.mechanisms.keystream import KEY_BYTES, ReleaseKey
+from quietcorpus.mechanisms.keystream import KEY_BYTES, Addresses, Keystream, ReleaseKey
 from quietcorpus.mechanisms.projected_mean import NoisyProjections, ProjectedMean
 from quietcorpus.pipelines.artefacts.public_documents import chosen
 from quietcorpus.pipelines.terminal.progress import Steps
@@ -26,7 +26,7 @@ from quietcorpus.transforms.reading.documents import Corpus
 
 _PROJECTIONS = 10, 25, 50, 75, 100
 _DIRECTIONS = 3, 4, 6, 9, 12, 16, 24
-_DRAWS = 8  # of a noisy mean, for each document
+_DRAWS = 8  # for each document
 _AT_ONCE = 64  # documents whose utilities are held
 _ENCODED_AT_ONCE = 128  # sentences
 _TIMED_DOCUMENTS = 4
@@ -40,6 +40,8 @@ class CalibratedEmbedding:
         mechanism, epsilon: the mechanism.
         utility, projections: of `deep-candidate`; `projections` is None for similarity.
         directions: of `projected-mean`.
+        agreement: the correlation of released embeddings' cosines between documents with those of
+            the documents' own means, by draws: how far what was alike is alike still.
         closeness: the cosine between the released embedding and the document's own mean, both
             taken from the centre of public sentences.
         depth: of `deep-candidate`, the utility of the released candidate as a share of the number
@@ -48,6 +50,7 @@ class CalibratedEmbedding:
 
     mechanism: SentenceMechanism
     epsilon: Fraction
+    agreement: float
     closeness: float
     utility: Utility | None = None
     projections: int | None = None
@@ -67,7 +70,8 @@ def calibrate(
 ) -> list[CalibratedEmbedding]:
     """Measure every utility and number of directions at every epsilon.
 
-    Utilities are measured in expectation, and noisy means by draws whose key is the seed.
+    Closeness and depth of utilities are measured in expectation, and all else by draws whose key
+    is the seed.
 
     Raises InputError for an encoder that is not the candidates', and for too few documents.
     """
@@ -116,57 +120,84 @@ class _Public:
     seed: int
 
     @cached_property
+    def own(self) -> npt.NDArray[np.float64]:
+        """Return the documents' own means, (n, d)."""
+        return means(self.embeddings, self.offsets)
+
+    @cached_property
     def cosines(self) -> npt.NDArray[np.float64]:
         """Return the closeness of every candidate to every document."""
-        own, centre = self.candidates.embeddings, self.candidates.centre
-        return closeness(means(self.embeddings, self.offsets), own, centre)
+        return closeness(self.own, self.candidates.embeddings, self.candidates.centre)
 
     def drawn(
         self, utility: Utility, projections: int | None, epsilons: Sequence[Fraction]
     ) -> list[CalibratedEmbedding]:
-        """Measure deep-candidate, in expectation."""
+        """Measure deep-candidate, in expectation and by draws."""
         lengths = np.diff(self.offsets)
         scored = utilities(utility, projections or 1, self.candidates)
         laws = [DeepCandidate(epsilon, utility, projections or 1) for epsilon in epsilons]
         totals = np.zeros((len(laws), 2))
+        chosen = np.empty((len(laws), _DRAWS, len(lengths)), dtype=np.int64)
         for start in range(0, len(lengths), _AT_ONCE):
             some = slice(start, start + _AT_ONCE)
             ends = self.offsets[start : start + _AT_ONCE + 1]
             values = scored(self.embeddings[ends[0] : ends[-1]], ends - ends[0])
-            for law, total in zip(laws, totals, strict=True):
+            for law, total, places in zip(laws, totals, chosen, strict=True):
                 rate = float(law.sampler.rate)
                 depths = values / (law.units * lengths[some, None])
                 total += [expected(values, rate, v).sum() for v in (self.cosines[some], depths)]
+                stream, addresses = self._draws(law)
+                for draw in range(_DRAWS):
+                    at = addresses[draw, some]
+                    places[draw, some] = law.sampler.draw(values, stream, at)
         return [
             CalibratedEmbedding(
                 SentenceMechanism.DEEP_CANDIDATE,
                 epsilon,
+                self._agreement(self.candidates.embeddings[places]),
                 close,
                 utility=utility,
                 projections=projections,
                 depth=depth,
             )
-            for epsilon, (close, depth) in zip(epsilons, totals / len(lengths), strict=True)
+            for epsilon, (close, depth), places in zip(
+                epsilons, totals / len(lengths), chosen, strict=True
+            )
         ]
 
     def noisy(self, directions: int, epsilon: Fraction) -> CalibratedEmbedding:
         """Measure projected-mean, by draws."""
-        found = ball(self.candidates, directions)
+        found, law = ball(self.candidates, directions), ProjectedMean(epsilon, directions)
         lengths = np.tile(np.diff(self.offsets), _DRAWS)
         sums = np.tile(found.sums(self.embeddings, self.offsets), (_DRAWS, 1))
-        key = ReleaseKey(self.seed.to_bytes(KEY_BYTES, "big"))
-        law = ProjectedMean(epsilon, directions)
-        stream = key.stage("calibrate", 1, **law.stage_parameters)
-        addresses = stream.addresses("public", range(len(lengths)), [b""] * len(lengths))
-        released = NoisyProjections(law, found).release(sums, lengths, stream, addresses)
-        own = np.tile(means(self.embeddings, self.offsets), (_DRAWS, 1))
-        cosines = closeness(own, released[:, None], self.candidates.centre)
+        stream, addresses = self._draws(law)
+        released = (
+            NoisyProjections(law, found)
+            .release(sums, lengths, stream, addresses.reshape(-1, 2))
+            .reshape(_DRAWS, *self.own.shape)
+        )
+        centre = self.candidates.centre
+        cosines = [closeness(self.own, rows[:, None], centre) for rows in released]
         return CalibratedEmbedding(
             SentenceMechanism.PROJECTED_MEAN,
             epsilon,
-            float(cosines.mean()),
+            self._agreement(released),
+            float(np.mean(cosines)),
             directions=directions,
         )
+
+    def _draws(self, law: DeepCandidate | ProjectedMean) -> tuple[Keystream, Addresses]:
+        """Return the stream of a law's draws, and their addresses, (draws, n, 2)."""
+        key = ReleaseKey(self.seed.to_bytes(KEY_BYTES, "big"))
+        stream = key.stage("calibrate", 1, **law.stage_parameters)
+        count = _DRAWS * len(self.own)
+        addresses = stream.addresses("public", range(count), [b""] * count)
+        return stream, addresses.reshape(_DRAWS, -1, 2)
+
+    def _agreement(self, released: npt.NDArray[np.floating]) -> float:
+        """Return the mean agreement of some draws' rows, (draws, n, d), with the documents."""
+        centre = self.candidates.centre
+        return float(np.mean([agreement(self.own, rows, centre) for rows in released]))
 
 
 def _timed(
@@ -214,18 +245,19 @@ def lines(outcomes: Sequence[CalibratedEmbedding]) -> Iterator[str]:
     """
     yield (
         f"{'epsilon':>8}  {'mechanism':<14} {'utility':<16} {'projections':>11} {'directions':>10} "
-        f"{'closeness':>9} {'depth / k':>9}"
+        f"{'agreement':>9} {'closeness':>9} {'depth / k':>9}"
     )
     for epsilon in sorted({outcome.epsilon for outcome in outcomes}):
         here = [outcome for outcome in outcomes if outcome.epsilon == epsilon]
-        best = max(here, key=lambda outcome: outcome.closeness)
+        best = max(here, key=lambda outcome: outcome.agreement)
         for way in dict.fromkeys((outcome.mechanism, outcome.utility) for outcome in here):
             own = [outcome for outcome in here if (outcome.mechanism, outcome.utility) == way]
-            top = max(own, key=lambda outcome: outcome.closeness)
+            top = max(own, key=lambda outcome: outcome.agreement)
             depth = "-" if top.depth is None else f"{top.depth:.3f}"
             mark = "  best" if top is best else ""
             yield (
                 f"{float(epsilon):>8g}  {top.mechanism.value:<14} "
                 f"{top.utility.value if top.utility else '-':<16} {top.projections or '-':>11} "
-                f"{top.directions or '-':>10} {top.closeness:>9.3f} {depth:>9}{mark}"
+                f"{top.directions or '-':>10} {top.agreement:>9.3f} {top.closeness:>9.3f} "
+                f"{depth:>9}{mark}"
             )

@@ -206,8 +206,8 @@ def _directions(spec: SentencesSpec, source: CandidatesSource) -> int:
     radii = source.open().radii
     if radii is None:
         raise InputError(
-            f"mechanism.candidates: {spec.candidates} has no principal directions, since an "
-            "earlier version built it; build it again"
+            f"mechanism.candidates: {spec.candidates} has no directions, since an earlier version "
+            "built it; build it again"
         )
     wanted = spec.directions or min(_DIRECTIONS, len(radii))
     if wanted > len(radii):

@@ -38,6 +38,7 @@ def test_the_command_says_what_candidates_it_made(candidates: Path) -> None:
         "recoded.npy",
         "directions.npy",
         "radii.npy",
+        "lifts.npy",
     }
 
 

@@ -90,20 +90,17 @@ def test_directions_that_the_candidates_lack(
     assert refusal(workspace, sentences(**noisy, epsilon=0.01, directions=4)) == (
         "mechanism.epsilon: with 4 directions epsilon must be at least 0.0512256"
     )
-    assert opened.directions is not None
-    assert opened.radii is not None
-    few = replace(opened, directions=opened.directions[:2], radii=opened.radii[:2])
+    kept = {name: getattr(opened, name)[:2] for name in ("directions", "radii", "lifts")}
+    few = replace(opened, **kept)
     monkeypatch.setattr(CandidatesSource, "open", lambda _: few)
     assert refusal(workspace, sentences(**noisy, directions=3)) == (
         "mechanism.directions: 3 is more than the candidates have; give at most 2"
     )
-    old = replace(opened, directions=None, radii=None)
+    old = replace(opened, directions=None, radii=None, lifts=None)
     monkeypatch.setattr(CandidatesSource, "open", lambda _: old)
     message = refusal(workspace, sentences(**noisy))
     assert message.startswith("mechanism.candidates: ")
-    assert message.endswith(
-        " has no principal directions, since an earlier version built it; build it again"
-    )
+    assert message.endswith(" has no directions, since an earlier version built it; build it again")
 
 
 @pytest.mark.slow

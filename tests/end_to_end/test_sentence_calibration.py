@@ -91,14 +91,16 @@ def test_noisy_means_come_as_close_as_their_law_lets_them(
     sentences = split(texts[:DOCUMENTS], 5, "en")
     own = EncoderSource.resolve("encoder", PACKAGED).open().encode(sentences.texts)
     own = own.reshape(DOCUMENTS, 5, -1) - opened.centre
+    assert opened.lifts is not None
     axes, radius = opened.directions[:6] / DIRECTION_UNIT, opened.radii[5]
+    lifts = opened.lifts[:6] / DIRECTION_UNIT
     places = own @ axes.T
     places *= np.minimum(1, radius / np.linalg.norm(places, axis=-1, keepdims=True))
     generator = np.random.default_rng()
     noise = generator.normal(size=(2_000, 1, 6))
     noise *= generator.gamma(6, size=(2_000, 1, 1)) / np.linalg.norm(noise, axis=-1, keepdims=True)
     noisy = places.mean(axis=1) + noise * 2 * radius / float(EPSILONS[1]) / 5
-    lifted, mean = noisy @ axes, own.mean(axis=1)
+    lifted, mean = noisy @ lifts, own.mean(axis=1)
     cosines = (lifted * mean).sum(axis=-1)
     cosines /= np.linalg.norm(lifted, axis=-1) * np.linalg.norm(mean, axis=-1)
     one = found[None, 6, EPSILONS[1]]
@@ -107,14 +109,14 @@ def test_noisy_means_come_as_close_as_their_law_lets_them(
     bound = 5 * cosines.std() / math.sqrt(96) + 0.01
     assert abs(one.closeness - cosines.mean()) < bound < 0.2
     wrong = places.mean(axis=1) + noise * 2 * radius / float(EPSILONS[1])  # the control
-    turned = ((wrong @ axes) * mean).sum(axis=-1) / np.linalg.norm(wrong @ axes, axis=-1)
+    turned = ((wrong @ lifts) * mean).sum(axis=-1) / np.linalg.norm(wrong @ lifts, axis=-1)
     assert one.closeness - (turned / np.linalg.norm(mean, axis=-1)).mean() > bound
 
 
 @pytest.mark.slow
 def test_the_command(workspace: Workspace, public: Path, candidates: Path) -> None:
-    # Kills: a line too few, a best of each epsilon that is not the closest, other numbers than
-    # those of the function.
+    # Kills: a line too few, a best of each epsilon that agrees less than another, other numbers
+    # than those of the function.
     done = workspace.run(
         *("calibrate", "sentence-embeddings", str(candidates), str(public)),
         *("--epsilons", "1,10", "--documents", str(DOCUMENTS)),
@@ -122,8 +124,8 @@ def test_the_command(workspace: Workspace, public: Path, candidates: Path) -> No
     assert done.returncode == 0, done.stderr
     head, *lines = done.stdout.splitlines()
     assert head.split() == [
-        *("epsilon", "mechanism", "utility", "projections", "directions", "closeness"),
-        *("depth", "/", "k"),
+        *("epsilon", "mechanism", "utility", "projections", "directions", "agreement"),
+        *("closeness", "depth", "/", "k"),
     ]
     found = outcomes(candidates, public)
     assert len(lines) == len(EPSILONS) * (len(Utility) + 1)
@@ -137,17 +139,18 @@ def test_the_command(workspace: Workspace, public: Path, candidates: Path) -> No
         ]
         assert [line[1] for line in own] == [*["deep-candidate"] * 4, "projected-mean"]
         (best,) = (line for line in own if line[-1] == "best")
-        assert best[5] == max(line[5] for line in own)
-        for _, mechanism, utility, projections, directions, closeness, depth, *_ in own:
+        assert best[5] == max((line[5] for line in own), key=float)
+        for _, mechanism, utility, projections, directions, likeness, closeness, depth, *_ in own:
             drawn = mechanism == "deep-candidate"
             number = projections if drawn else directions
             one = found[
                 Utility(utility) if drawn else None, None if number == "-" else int(number), epsilon
             ]
+            assert likeness == f"{one.agreement:.3f}"
             assert closeness == f"{one.closeness:.3f}"
             assert depth == ("-" if one.depth is None else f"{one.depth:.3f}")
             same = [o for (u, _, e), o in found.items() if (u, e) == (one.utility, epsilon)]
-            assert one.closeness == max(other.closeness for other in same)
+            assert one.agreement == max(other.agreement for other in same)
             # More of epsilon comes closer.
             more, less = (
                 found[one.utility, one.projections or one.directions, each].closeness

@@ -240,11 +240,12 @@ class _Summed:
 
 
 def ball(candidates: Candidates, directions: int) -> Ball:
-    """Return the public ball along the first of the candidates' principal directions."""
+    """Return the public ball along the first of the candidates' directions."""
     assert candidates.directions is not None
     assert candidates.radii is not None
     radius = float(candidates.radii[directions - 1])
-    return Ball(candidates.centre, candidates.directions[:directions], radius)
+    lifts = None if candidates.lifts is None else candidates.lifts[:directions]
+    return Ball(candidates.centre, candidates.directions[:directions], radius, lifts)
 
 
 def utilities(
