@@ -51,8 +51,8 @@ def agreement(
     """Correlate released rows' cosines between documents with those of the documents' own means.
 
     It is the measure of representational similarity analysis (Kriegeskorte, Mur and Bandettini
-    2008), over pairs: of each document with the next 50, cyclically, or all pairs if they are
-    fewer. Cosines are from the centre. It is 0 where no pair differs from another.
+    2008), over pairs: each document with the next 50 at most, in a circle, and no pair twice.
+    Cosines are from the centre. It is 0 where no pair differs from another.
 
     Args:
         documents, released: (n, d).

@@ -243,7 +243,8 @@ def save(path: str, candidates: Candidates) -> CandidatesManifest:
     Those without directions or lifts, as earlier versions made them, have those versions' format.
     """
     named = candidates.documents is not None
-    version, further = VERSION, _LIFTED
+    version = VERSION
+    further: tuple[str, ...] = _LIFTED
     if candidates.lifts is None:
         version, further = PRINCIPAL, _DIRECTED
     if candidates.directions is None:

@@ -102,6 +102,7 @@ def some_candidates(dimensions: int = DIMENSIONS) -> Candidates:
         pa.table({TEXT: pa.array([f"text {number}" for number in range(SIZE)], pa.large_string())}),
         np.rint(generator.uniform(-1, 1, size=(DIRECTIONS, dimensions)) * _SHORT / dimensions**0.5),
         generator.uniform(0.5, 1.5, size=DIRECTIONS),
+        np.rint(generator.uniform(-3, 3, size=(DIRECTIONS, dimensions)) * _SHORT),
     )
 
 

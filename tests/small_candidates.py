@@ -11,9 +11,10 @@ import numpy.typing as npt
 from manifests import refusal_of
 
 from quietcorpus.indexes.candidates import (
-    DIRECTED,
     FILES,
+    LARGEST_LIFT,
     LARGEST_PROJECTION,
+    LIFTED,
     Candidates,
     CandidatesManifest,
     open_candidates,
@@ -23,8 +24,9 @@ from quietcorpus.indexes.sentences import NAME
 from quietcorpus.mechanisms.projected_mean import DIRECTION_UNIT
 
 SIZE, DIMENSIONS, PROJECTIONS, AXES = 5, 6, 3, 4
-ARRAYS = ["embeddings", "centre", "box", "projections", "recoded", "directions", "radii"]
-SAVED = [*FILES, *DIRECTED]
+ALONG = ["directions", "radii", "lifts"]
+ARRAYS = ["embeddings", "centre", "box", "projections", "recoded", *ALONG]
+SAVED = [*FILES, *LIFTED]
 IMPOSSIBLE = "has a manifest.json with values that no candidates have; build it again"
 
 
@@ -81,6 +83,7 @@ def some_candidates(**changes: Any) -> Candidates:
         None,
         whole(DIRECTION_UNIT // 3, AXES, DIMENSIONS),
         generator.random(AXES) + 0.5,
+        whole(LARGEST_LIFT, AXES, DIMENSIONS),
     )
     return replace(made, **changes)
 

@@ -48,14 +48,14 @@ def test_names_are_saved_beside_the_arrays(tmp_path: Path) -> None:
     assert read_names("nowhere", manifest()) is None
     table = pa.table({"candidate": pa.array(range(SIZE), pa.int32()), "id": [*"vwxyz"]})
     saved = save(str(tmp_path), some_candidates(documents=table))
-    assert (saved.version, saved.files[-1]["path"]) == (3, DOCUMENTS)
+    assert (saved.version, saved.files[-1]["path"]) == (4, DOCUMENTS)
     assert saved.lines()[-1] == "names         in documents.parquet"
     assert open_candidates(str(tmp_path)).manifest == saved
     assert read_names(str(tmp_path), saved).equals(table)
-    for version in (1, 2):
+    for version in (1, 2, 3):
         edit(tmp_path, lambda m, v=version: m.update(version=v))
         assert refusal(tmp_path) == IMPOSSIBLE
-    edit(tmp_path, lambda m: m.update(version=3))
+    edit(tmp_path, lambda m: m.update(version=4))
     content = (tmp_path / DOCUMENTS).read_bytes()
     for spoilt_file in (content[:-1], b"PAR1" + content[4:], b""):
         (tmp_path / DOCUMENTS).write_bytes(spoilt_file + b"x")

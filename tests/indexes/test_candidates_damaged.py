@@ -28,6 +28,7 @@ from small_candidates import (
 
 from quietcorpus.indexes.candidates import (
     FILES,
+    LARGEST_LIFT,
     LARGEST_PROJECTION,
     open_candidates,
     save,
@@ -57,6 +58,11 @@ def spoilt(name: str, value: float, place: tuple[int, ...] = (0, 0)) -> dict[str
     array = getattr(some_candidates(), name)
     array[place] = value
     return {name: array}
+
+
+def along(number: int) -> dict[str, Any]:
+    flat = np.zeros((number, DIMENSIONS))
+    return {"directions": flat, "radii": np.ones(number), "lifts": flat}
 
 
 def with_layer(kind: str, number: int, change: Callable[[npt.NDArray[Any]], Any]) -> dict[str, Any]:
@@ -103,11 +109,12 @@ SPOILT: dict[str, Callable[[], dict[str, Any]]] = {
     "one radius less": lambda: {"radii": np.ones(AXES - 1)},
     "a direction less": lambda: {"directions": np.zeros((AXES - 1, DIMENSIONS))},
     "directions of recoded ones": lambda: {"directions": np.zeros((AXES, WIDTHS[-1]))},
-    "too many directions": lambda: {
-        "directions": np.zeros((25, DIMENSIONS)),
-        "radii": np.ones(25),
-    },
-    "no directions": lambda: {"directions": np.zeros((0, DIMENSIONS)), "radii": np.ones(0)},
+    "too many directions": lambda: along(25),
+    "no directions": lambda: along(0),
+    "one lift less": lambda: {"lifts": np.zeros((AXES - 1, DIMENSIONS))},
+    "a lift that is not whole": lambda: spoilt("lifts", 0.5),
+    "a lift too large": lambda: spoilt("lifts", LARGEST_LIFT + 1),
+    "NaN lift": lambda: spoilt("lifts", np.nan),
     "a direction that is not whole": lambda: spoilt("directions", 0.5),
     "a direction too large": lambda: spoilt("directions", DIRECTION_UNIT + 1),
     "a direction too long": lambda: {"directions": np.full((AXES, DIMENSIONS), DIRECTION_UNIT / 2)},
@@ -193,11 +200,12 @@ def test_no_manifest(folder: Path) -> None:
         ),
         (lambda m: m.update(PRIVATE | {"guarantee": {}}), "was made from private data and does n"),
         (
-            lambda m: m.update(version=4, secret=1),
-            "was built by a newer version (quietcorpus 0, format 4; this one reads up to 3): updat",
+            lambda m: m.update(version=5, secret=1),
+            "was built by a newer version (quietcorpus 0, format 5; this one reads up to 4): updat",
         ),
         (lambda m: m.update(version=1), IMPOSSIBLE),
         (lambda m: m.update(version=2), IMPOSSIBLE),
+        (lambda m: m.update(version=3), IMPOSSIBLE),
         (lambda m: m["files"].pop(), IMPOSSIBLE),
         (lambda m: m.update(version=0), "was built by an older version (quietcorpus 0, format 0;"),
         (lambda m: m.pop("version"), "has a manifest.json that is not one of a set of candidates;"),

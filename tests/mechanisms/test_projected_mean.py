@@ -14,13 +14,14 @@ from hypothesis import find, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hn
 
-from quietcorpus.indexes.candidates import LARGEST_DIRECTION, MOST_DIRECTIONS
+from quietcorpus.indexes import candidates
 from quietcorpus.mechanisms import projected_mean
 from quietcorpus.mechanisms.euclidean_noise import LARGEST_DIMENSIONS, EuclideanNoise
 from quietcorpus.mechanisms.guarantees import SentencePrivacy
 from quietcorpus.mechanisms.keystream import Addresses, Keystream, ReleaseKey
 from quietcorpus.mechanisms.projected_mean import (
     DIRECTION_UNIT,
+    LARGEST_LIFT,
     STEPS,
     Ball,
     NoisyProjections,
@@ -39,13 +40,17 @@ def stream_and_addresses(count: int) -> tuple[Keystream, Addresses]:
 
 @st.composite
 def balls(draw: st.DrawFn) -> Ball:
-    """Any directions of whole numbers, orthogonal or not: the guarantee needs no more."""
-    dimensions, directions = draw(st.integers(1, 5)), draw(st.integers(1, 4))
-    whole = st.integers(-DIRECTION_UNIT // 3, DIRECTION_UNIT // 3).map(float)
+    """Any directions of whole numbers, orthogonal or not, and any lifts: that is all it takes."""
+    shape = draw(st.integers(1, 4)), draw(st.integers(1, 5))
+    whole, lifts = (
+        hn.arrays(np.float64, shape, elements=st.integers(-most, most).map(float))
+        for most in (DIRECTION_UNIT // 3, LARGEST_LIFT)
+    )
     return Ball(
-        draw(hn.arrays(np.float64, dimensions, elements=st.floats(-1, 1))),
-        draw(hn.arrays(np.float64, (directions, dimensions), elements=whole)),
+        draw(hn.arrays(np.float64, shape[1], elements=st.floats(-1, 1))),
+        draw(whole),
         draw(st.floats(1e-3, 4)),
+        draw(st.none() | lifts),
     )
 
 
@@ -177,15 +182,18 @@ def test_what_is_released_is_a_function_of_the_noisy_sums_and_the_number_of_sent
     noise = EuclideanNoise(Fraction(20, 2 * STEPS), directions).sample(stream, addresses)
     for row, total, drawn, k in zip(found, sums, noise, lengths, strict=True):
         mean = (total + drawn) / (k * STEPS) if k else np.zeros(directions)
-        expected = ball.centre + mean * ball.radius @ ball.directions / DIRECTION_UNIT
-        np.testing.assert_allclose(row, expected, rtol=1e-5, atol=1e-6)
+        lifts = ball.directions if ball.lifts is None else ball.lifts
+        expected = ball.centre + mean * ball.radius @ lifts / DIRECTION_UNIT
+        bound = 1e-5 * np.abs(mean * ball.radius) @ np.abs(lifts) / DIRECTION_UNIT + 1e-6
+        assert (np.abs(row - expected) <= bound).all()
 
 
 def test_the_noisy_means_are_read_from_released_embeddings() -> None:
-    # Kills: other units, a centre left in, directions taken for orthonormal.
+    # Kills: other units, a centre left in, lifts taken for orthonormal or for the directions.
     generator = np.random.default_rng()
     axes = np.linalg.qr(generator.normal(size=(30, 5)))[0].T
-    ball = Ball(generator.normal(size=30), np.rint(DIRECTION_UNIT * axes), 0.7)
+    lifts = np.rint(DIRECTION_UNIT * generator.normal(size=(5, 30)))
+    ball = Ball(generator.normal(size=30), np.rint(DIRECTION_UNIT * axes), 0.7, lifts)
     lengths = np.array([1, 4, 64])
     sums = generator.integers(-STEPS, STEPS, (3, 5)) * lengths[:, None]
     stream, addresses = stream_and_addresses(3)
@@ -199,7 +207,8 @@ def test_releases_repeat_and_do_not_depend_on_the_batch() -> None:
     """Kills: noise from anywhere but the stream; a product whose last bits depend on other rows."""
     generator = np.random.default_rng()
     directions = np.rint(generator.normal(size=(7, 384)) * 100)
-    ball = Ball(generator.normal(size=384), directions, 0.7)
+    lifts = generator.integers(-LARGEST_LIFT, LARGEST_LIFT, (7, 384)).astype(np.float64)
+    ball = Ball(generator.normal(size=384), directions, 0.7, lifts)
     offsets = np.cumsum([0, 3, 1, 8, 2])
     sums = ball.sums(generator.normal(size=(14, 384)).astype(np.float32), offsets)
     lengths, means = np.diff(offsets), NoisyProjections(ProjectedMean(Fraction(20), 7), ball)
@@ -244,6 +253,21 @@ def test_balls_that_are_refused(
         Ball(np.zeros(centre), directions, radius)
 
 
+@pytest.mark.parametrize(
+    ("lifts", "message"),
+    [
+        (np.zeros((2, 2)), "the directions and their lifts differ in shape"),
+        (np.full((1, 2), 0.5), "a lift is not of whole numbers"),
+        (np.full((1, 2), LARGEST_LIFT + 1.0), "a lift is not of whole numbers up to its largest"),
+        (np.full((1, 2), np.nan), "a lift is not of whole numbers"),
+    ],
+)
+def test_lifts_that_are_refused(lifts: np.ndarray, message: str) -> None:
+    """Kills: rows that are not exact, and lifts of other directions."""
+    with pytest.raises(ValueError, match=message):
+        Ball(np.zeros(2), np.zeros((1, 2)), 1.0, lifts)
+
+
 def test_shapes_that_differ_are_refused() -> None:
     """Kills: a kernel that reads past a row."""
     ball = Ball(np.zeros(2), np.eye(2) * DIRECTION_UNIT, 1.0)
@@ -270,4 +294,5 @@ def test_units_agree() -> None:
     """Kills: a shift that is not of the units."""
     assert projected_mean._SENTENCE_UNIT * DIRECTION_UNIT == STEPS << projected_mean._SHIFT
     # The format of candidates allows what the mechanism can use.
-    assert (MOST_DIRECTIONS, LARGEST_DIRECTION) == (LARGEST_DIMENSIONS, DIRECTION_UNIT)
+    assert candidates.MOST_DIRECTIONS == LARGEST_DIMENSIONS
+    assert (candidates.LARGEST_DIRECTION, candidates.LARGEST_LIFT) == (DIRECTION_UNIT, LARGEST_LIFT)

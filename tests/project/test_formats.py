@@ -68,12 +68,15 @@ def test_artefacts_of_a_language() -> None:
 
 
 def test_candidates_and_pools() -> None:
-    for version in (1, 2, 3):
+    for version in (1, 2, 3, 4):
         candidates = open_candidates(str(FORMATS / f"candidates-v{version}"))
         assert candidates.manifest.version == version
         assert candidates.embeddings.shape == (8, 12)
-    assert candidates.directions is not None
-    assert candidates.directions.shape == (5, 12)
+        assert (candidates.directions is None) == (version < 3)
+        assert (candidates.lifts is None) == (version < 4)
+    for array in (candidates.directions, candidates.lifts):
+        assert array is not None
+        assert array.shape == (5, 12)
     pool = open_pool(str(FORMATS / "pool-v1"))
     assert pool.manifest.version == 1
     assert pool.texts[2].as_py() == "a football match"

@@ -69,7 +69,7 @@ def outcomes(what: str, rows: pa.Table, texts: Sequence[str]) -> npt.NDArray[np.
     else:
         public = ball(CANDIDATES, AXES)
         own = public.sums(sentences, offsets)
-        places = (embeddings_of(rows) - public.centre) @ np.linalg.pinv(public.directions)
+        places = (embeddings_of(rows) - public.centre) @ np.linalg.pinv(public.lift)
         unit = projected_mean.STEPS * projected_mean.DIRECTION_UNIT / public.radius
         noisy = places * (lengths * unit)[:, None]
     noise = np.rint(noisy) - own

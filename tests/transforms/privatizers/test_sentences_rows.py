@@ -85,14 +85,16 @@ def test_projected_means_are_near_their_own(key: ReleaseKey) -> None:
     rows = release(parameters("projected-mean", SHARP), key, *texts).rows
     assert CANDIDATES.directions is not None
     assert CANDIDATES.radii is not None
+    assert CANDIDATES.lifts is not None
     axes, radius = CANDIDATES.directions[:AXES] / DIRECTION_UNIT, CANDIDATES.radii[AXES - 1]
+    lifts = CANDIDATES.lifts[:AXES] / DIRECTION_UNIT
     for found, text in zip(embeddings_of(rows), texts, strict=True):
         places = (encoded(text) - CANDIDATES.centre) @ axes.T
         lengths = np.linalg.norm(places, axis=1, keepdims=True)
         places *= np.minimum(1, radius / np.maximum(lengths, 1e-9))
         mean = places.mean(axis=0) if len(places) else np.zeros(AXES)
-        bound = 2 * radius / STEPS * np.abs(axes).sum(axis=0) + 1e-6
-        assert (np.abs(found - (CANDIDATES.centre + mean @ axes)) <= bound).all()
+        bound = 2 * radius / STEPS * np.abs(lifts).sum(axis=0) + 1e-6
+        assert (np.abs(found - (CANDIDATES.centre + mean @ lifts)) <= bound).all()
 
 
 def depths(what: str, text: str, projections: int) -> npt.NDArray[np.float64]:
