@@ -17,7 +17,7 @@ def cosine(one: np.ndarray, other: np.ndarray) -> float:
 
 @pytest.mark.parametrize("documents", [3, 9, 101])
 def test_it_is_the_correlation_over_all_pairs(documents: int) -> None:
-    """By definition. Kills: cosines that are not from the centre, a pair that comes twice."""
+    """By definition. Kills: cosines that are not from the centre, pairs that are left out."""
     generator = np.random.default_rng()
     own = generator.normal(size=(documents, 4)) + 3
     released = own + generator.normal(size=own.shape)
