@@ -71,7 +71,7 @@ def test_they_are_those_of_the_definition() -> None:
 def test_the_unit_of_embeddings_does_not_matter() -> None:
     """Kills: a floor of variances that is not a share, a radius in other units."""
     sentences, documents = corpus(3.0 * np.arange(DIMENSIONS, 0, -1))
-    found, larger = (found_of(by * sentences, by * documents) for by in (1.0, 1024.0))
+    found, larger = (found_of(by * sentences, by * documents) for by in (1 / 1024, 1.0))
     signs = np.sign((found.directions * larger.directions).sum(axis=1))[:, None]
     np.testing.assert_allclose(found.directions, signs * larger.directions, atol=1)
     np.testing.assert_allclose(larger.radii, 1024 * found.radii, rtol=0.01)
