@@ -43,26 +43,17 @@ def closeness(
     return np.asarray((one[:, None] @ np.swapaxes(other, -1, -2)).reshape(len(one), -1))
 
 
-def agreement(
-    documents: npt.NDArray[np.floating],
-    released: npt.NDArray[np.floating],
-    centre: npt.NDArray[np.float64],
-) -> float:
-    """Correlate released rows' cosines between documents with those of the documents' own means.
+def agreement(own: npt.NDArray[np.floating], released: npt.NDArray[np.floating]) -> float:
+    """Correlate released rows' cosines between documents with those of the documents' own rows.
 
     It is the measure of representational similarity analysis (Kriegeskorte, Mur and Bandettini
     2008), over pairs: each document with the next 50 at most, in a circle, and no pair twice.
-    Cosines are from the centre. It is 0 where no pair differs from another.
-
-    Args:
-        documents, released: (n, d).
-        centre: float64 (d,).
+    It is 0 where no pair differs from another. Both are (n, d), from a centre.
     """
-    own, other = (_units(vectors - centre) for vectors in (documents, released))
     pairs = np.array(
         [
             [(units * np.roll(units, -step, axis=0)).sum(axis=1) for step in _steps(len(own))]
-            for units in (own, other)
+            for units in map(_units, (own, released))
         ]
     ).reshape(2, -1)
     if pairs.size == 0 or not pairs.std(axis=1).all():

@@ -163,7 +163,7 @@ def build(
         recoded[own],
         recoder,
         names,
-        *discriminants(embeddings, centre, whole[own], sample),
+        *discriminants(embeddings, centre, whole, sample),
     )
     with steps.step("writing"), Output(output).folder(last=MANIFEST) as folder:
         return save(folder, made)

@@ -41,7 +41,8 @@ class CalibratedEmbedding:
         utility, projections: of `deep-candidate`; `projections` is None for similarity.
         directions: of `projected-mean`.
         agreement: the correlation of released embeddings' cosines between documents with those of
-            the documents' own means, by draws: how far what was alike is alike still.
+            the documents' own means, along the candidates' directions, by draws: how far documents
+            that were alike are alike still.
         closeness: the cosine between the released embedding and the document's own mean, both
             taken from the centre of public sentences.
         depth: of `deep-candidate`, the utility of the released candidate as a share of the number
@@ -196,8 +197,13 @@ class _Public:
 
     def _agreement(self, released: npt.NDArray[np.floating]) -> float:
         """Return the mean agreement of some draws' rows, (draws, n, d), with the documents."""
-        centre = self.candidates.centre
-        return float(np.mean([agreement(self.own, rows, centre) for rows in released]))
+        own = self._along(self.own)
+        return float(np.mean([agreement(own, self._along(rows)) for rows in released]))
+
+    def _along(self, rows: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+        """Return where rows lie along the directions; of earlier candidates, the rows as such."""
+        away, directions = rows - self.candidates.centre, self.candidates.directions
+        return np.asarray(away if directions is None else away @ directions.T)
 
 
 def _timed(

@@ -40,10 +40,11 @@ def calibrate_sentences(candidates: str, source: str, **given: Any) -> Iterator[
     CANDIDATES must have been made from other documents. For every epsilon, mechanism and utility,
     the table gives the number of projections or directions with the highest agreement: the
     correlation of the released embeddings' cosines between documents with those of the documents'
-    own. Beside it are the closeness of the released embedding to the document's own (the cosine of
-    their deviations from the centre of public sentences) and the depth of the drawn candidate (its
-    utility divided by the number of sentences). For deep-candidate, closeness and depth are exact
-    expectations; all else is an average over draws.
+    own, along the directions in which public documents differ. Beside it are the closeness of the
+    released embedding to the document's own (the cosine of their deviations from the centre of
+    public sentences) and the depth of the drawn candidate (its utility divided by the number of
+    sentences). For deep-candidate, closeness and depth are exact expectations; all else is an
+    average over draws.
     """
     from quietcorpus.pipelines.calibrate.sentences import lines
 
