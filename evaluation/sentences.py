@@ -66,6 +66,6 @@ def _steps(documents: int) -> range:
     return range(1, min(_NEXT, (documents - 1) // 2) + 1)
 
 
-def _units(vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _units(vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return np.asarray(vectors / np.maximum(lengths, np.finfo(float).tiny))

@@ -8,16 +8,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from public_candidates import PUBLIC_TEXTS
 
+from quietcorpus.indexes.recoder import means
 from quietcorpus.indexes.sentences import split
 from quietcorpus.mechanisms.deep_candidate import DeepCandidate, Utility
-from quietcorpus.mechanisms.projected_mean import DIRECTION_UNIT
+from quietcorpus.mechanisms.keystream import KEY_BYTES, ReleaseKey
+from quietcorpus.mechanisms.projected_mean import DIRECTION_UNIT, NoisyProjections, ProjectedMean
+from quietcorpus.pipelines.artefacts.public_documents import chosen
 from quietcorpus.pipelines.calibrate.sentences import CalibratedEmbedding, calibrate
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
-from quietcorpus.transforms.privatizers.sentences import SentenceMechanism, utilities
+from quietcorpus.transforms.privatizers.sentences import SentenceMechanism, ball, utilities
 from quietcorpus.transforms.reading.documents import Corpus
 
 if TYPE_CHECKING:
@@ -77,6 +81,22 @@ def test_what_is_expected_is_the_mean_over_the_law(
         assert one.depth == pytest.approx(np.mean(depths), abs=1e-5)
 
 
+def agreement(
+    released: npt.NDArray[np.float64],
+    own: npt.NDArray[np.float64],
+    directions: npt.NDArray[np.float64],
+) -> float:
+    """The mean correlation over pairs of some draws (draws, n, d) of documents (n, d)."""
+    rows, others = np.triu_indices(DOCUMENTS, 1)
+    near = (others - rows) % DOCUMENTS != DOCUMENTS // 2  # pairs across the circle do not count
+    found = []
+    for one in (own, *released):
+        units = one @ directions.T
+        units /= np.linalg.norm(units, axis=1, keepdims=True)
+        found.append((units @ units.T)[rows[near], others[near]])
+    return float(np.mean([np.corrcoef(found[0], one)[0, 1] for one in found[1:]]))
+
+
 @pytest.mark.slow
 def test_noisy_means_come_as_close_as_their_law_lets_them(
     public: Path, candidates: Path, lee_texts: list[str]
@@ -111,6 +131,31 @@ def test_noisy_means_come_as_close_as_their_law_lets_them(
     wrong = places.mean(axis=1) + noise * 2 * radius / float(EPSILONS[1])  # the control
     turned = ((wrong @ lifts) * mean).sum(axis=-1) / np.linalg.norm(wrong @ lifts, axis=-1)
     assert one.closeness - (turned / np.linalg.norm(mean, axis=-1)).mean() > bound
+
+
+@pytest.mark.slow
+def test_agreement_is_along_the_directions(public: Path, candidates: Path) -> None:
+    # Of the same draws. Kills: an agreement in the embeddings' own space, from no centre, of rows
+    # with those of other documents, or of all draws at once.
+    found = outcomes(candidates, public)
+    opened = CandidatesSource.resolve("CANDIDATES", str(candidates)).open()
+    assert opened.directions is not None
+    generator = np.random.default_rng(1)
+    documents = chosen(Corpus(str(public)), "en", 7, 5, DOCUMENTS, generator)
+    embeddings = EncoderSource.resolve("encoder", PACKAGED).open().encode(documents.sentences)
+    law, count = ProjectedMean(EPSILONS[1], 6), 8 * DOCUMENTS
+    key = ReleaseKey((1).to_bytes(KEY_BYTES, "big"))
+    stream = key.stage("calibrate", 1, **law.stage_parameters)
+    addresses = stream.addresses("public", range(count), [b""] * count)
+    sums = ball(opened, 6).sums(embeddings, documents.offsets)
+    rows = NoisyProjections(law, ball(opened, 6)).release(
+        np.tile(sums, (8, 1)), np.full(count, 5), stream, addresses
+    )
+    drawn = rows.reshape(8, DOCUMENTS, -1) - opened.centre
+    own = means(embeddings, documents.offsets) - opened.centre
+    one = found[None, 6, EPSILONS[1]].agreement
+    assert one == pytest.approx(agreement(drawn, own, opened.directions), abs=1e-6)
+    assert abs(one - agreement(drawn, own, np.eye(own.shape[-1]))) > 1e-3
 
 
 @pytest.mark.slow
