@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 _NEXT = 50  # documents whose pairs with a document count
+_EQUAL = 1e-9  # what cosines differ by that are equal but for rounding
 
 
 def expected(
@@ -47,8 +48,9 @@ def agreement(own: npt.NDArray[np.floating], released: npt.NDArray[np.floating])
     """Correlate released rows' cosines between documents with those of the documents' own rows.
 
     It is the measure of representational similarity analysis (Kriegeskorte, Mur and Bandettini
-    2008), over pairs: each document with the next 50 at most, in a circle, and no pair twice.
-    It is 0 where no pair differs from another. Both are (n, d), from a centre.
+    2008), over pairs: each document with the next 50 at most, in a circle. No pair counts twice,
+    and those across a circle of an even number not at all. It is 0 where no pair differs from
+    another. Both are (n, d), from a centre.
     """
     pairs = np.array(
         [
@@ -56,7 +58,7 @@ def agreement(own: npt.NDArray[np.floating], released: npt.NDArray[np.floating])
             for units in map(_units, (own, released))
         ]
     ).reshape(2, -1)
-    if pairs.size == 0 or not pairs.std(axis=1).all():
+    if pairs.size == 0 or pairs.std(axis=1).min() < _EQUAL:
         return 0.0
     return float(np.corrcoef(pairs)[0, 1])
 

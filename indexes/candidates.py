@@ -9,8 +9,8 @@ recoder.npz       the recoder's weights and biases, float32
 projections.npy   float64 (p, h), whole numbers: directions that every release shares
 recoded.npy       float64 (m, h), whole numbers: each candidate's mean recoded sentence
 directions.npy    from version 3 on: float64 (e, d), whole numbers: directions along which public
-                  documents differ, from the first; in version 3 the candidates' principal ones, and
-                  then the documents' discriminants (see `quietcorpus.indexes.discriminants`)
+                  documents differ, from the first; in version 3 the candidates' principal ones,
+                  from version 4 on discriminants (see `quietcorpus.indexes.discriminants`)
 radii.npy         from version 3 on: float64 (e,): the median length of public sentences, less the
                   centre, along the first 1, 2, ... e of them
 lifts.npy         from version 4 on: float64 (e, d), whole numbers: what a step along each of them
@@ -113,11 +113,6 @@ class CandidatesManifest:
     def has_names(self) -> bool:
         """Return whether the candidates are named."""
         return any(file["path"] == DOCUMENTS for file in self.files)
-
-    @property
-    def has_directions(self) -> bool:
-        """Return whether directions are there along which documents differ."""
-        return any(file["path"] == DIRECTED[0] for file in self.files)
 
     @property
     def has_text(self) -> bool:

@@ -1,4 +1,4 @@
-"""Directions along which public documents differ, beside what their sentences do.
+"""Directions along which public documents differ, relative to how their sentences vary.
 
 Fisher's linear discriminants (1936; Rao 1948 for many classes), with documents as the classes and
 sentences as their members: along the first, documents' means vary most as a share of sentences'
@@ -23,7 +23,7 @@ from quietcorpus.indexes.candidates import (
 
 _RADIUS = 0.5  # the share of public sentences that are not cut to the ball
 _LEAST_SHARE = 1e-4  # of the largest variance of sentences, which other directions count as having
-_SINGULAR = 1e-6  # of the largest spread of means along a direction
+_SINGULAR = 1e-6  # of the largest spread of means along a direction: what counts as none
 
 
 class Discriminants(NamedTuple):
@@ -65,8 +65,10 @@ def discriminants(
     variances = np.maximum(variances, max(_LEAST_SHARE * variances[-1], LEAST_RADIUS**2))
     whitening = axes / np.sqrt(variances) @ axes.T
     spread = documents - documents.mean(axis=0)
-    number = min(MOST_DIRECTIONS, *spread.shape)
-    found = np.linalg.svd(spread @ whitening, full_matrices=False)[2][:number] @ whitening
+    _, spreads, rows = np.linalg.svd(spread @ whitening, full_matrices=False)
+    # Where no documents differ a direction would be long, and leave the others few steps.
+    number = max(1, int((spreads[:MOST_DIRECTIONS] > _SINGULAR * spreads[0]).sum()))
+    found = rows[:number] @ whitening
     longest = np.linalg.norm(found, axis=1).max()
     directions = np.rint(found / longest * LARGEST_DIRECTION)
     places = spread @ directions.T / LARGEST_DIRECTION

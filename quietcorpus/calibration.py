@@ -298,13 +298,14 @@ def calibrate_sentences(
 
     Returns:
         For every epsilon, the figures of every utility and number of projections of deep-candidate,
-        and of projected-mean with every number of directions. The highest `agreement` serves best.
+        and of projected-mean with every number of directions. What has the highest `agreement` is
+        the one to try first.
 
     Raises:
         InputError: anything that a person can fix.
     """
     flags(progress=progress)
-    whole(documents=documents)
+    whole(10, documents=documents)
     whole(0, seed=seed)
     from quietcorpus.pipelines.calibrate import sentences as job
     from quietcorpus.transforms.artefacts.candidates import CandidatesSource

@@ -138,31 +138,32 @@ class _Public:
         scored = utilities(utility, projections or 1, self.candidates)
         laws = [DeepCandidate(epsilon, utility, projections or 1) for epsilon in epsilons]
         totals = np.zeros((len(laws), 2))
-        chosen = np.empty((len(laws), _DRAWS, len(lengths)), dtype=np.int64)
+        places = np.empty((len(laws), _DRAWS, len(lengths)), dtype=np.int64)
+        draws = [self._draws(law) for law in laws]
         for start in range(0, len(lengths), _AT_ONCE):
             some = slice(start, start + _AT_ONCE)
             ends = self.offsets[start : start + _AT_ONCE + 1]
             values = scored(self.embeddings[ends[0] : ends[-1]], ends - ends[0])
-            for law, total, places in zip(laws, totals, chosen, strict=True):
+            for law, total, own, (stream, addresses) in zip(
+                laws, totals, places, draws, strict=True
+            ):
                 rate = float(law.sampler.rate)
                 depths = values / (law.units * lengths[some, None])
                 total += [expected(values, rate, v).sum() for v in (self.cosines[some], depths)]
-                stream, addresses = self._draws(law)
                 for draw in range(_DRAWS):
-                    at = addresses[draw, some]
-                    places[draw, some] = law.sampler.draw(values, stream, at)
+                    own[draw, some] = law.sampler.draw(values, stream, addresses[draw, some])
         return [
             CalibratedEmbedding(
                 SentenceMechanism.DEEP_CANDIDATE,
                 epsilon,
-                self._agreement(self.candidates.embeddings[places]),
+                self._agreement(self.candidates.embeddings[own]),
                 close,
                 utility=utility,
                 projections=projections,
                 depth=depth,
             )
-            for epsilon, (close, depth), places in zip(
-                epsilons, totals / len(lengths), chosen, strict=True
+            for epsilon, (close, depth), own in zip(
+                epsilons, totals / len(lengths), places, strict=True
             )
         ]
 

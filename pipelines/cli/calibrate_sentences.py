@@ -29,10 +29,10 @@ from quietcorpus.pipelines.cli.options import Numbers, quiet_option, seed_option
     "--documents",
     default=200,
     show_default=True,
-    type=click.IntRange(1),
+    type=click.IntRange(10),
     help="The number of documents to use.",
 )
-@seed_option("the choice of documents and of projected-mean's noise")
+@seed_option("the choice of documents and of all draws")
 @quiet_option
 def calibrate_sentences(candidates: str, source: str, **given: Any) -> Iterator[str]:
     """Compare mechanisms, with CANDIDATES, on the public documents at SOURCE.

@@ -18,6 +18,7 @@ from quietcorpus.mechanisms.deep_candidate import DeepCandidate, Utility
 from quietcorpus.mechanisms.keystream import KEY_BYTES, ReleaseKey
 from quietcorpus.mechanisms.projected_mean import DIRECTION_UNIT, NoisyProjections, ProjectedMean
 from quietcorpus.pipelines.artefacts.public_documents import chosen
+from quietcorpus.pipelines.calibrate import sentences as sentences_job
 from quietcorpus.pipelines.calibrate.sentences import CalibratedEmbedding, calibrate
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
@@ -156,6 +157,32 @@ def test_agreement_is_along_the_directions(public: Path, candidates: Path) -> No
     one = found[None, 6, EPSILONS[1]].agreement
     assert one == pytest.approx(agreement(drawn, own, opened.directions), abs=1e-6)
     assert abs(one - agreement(drawn, own, np.eye(own.shape[-1]))) > 1e-3
+
+
+@pytest.mark.slow
+def test_agreement_of_drawn_candidates(
+    public: Path, candidates: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Of the same draws, a few documents at a time. Kills: another law's draws, draws of other
+    # documents, one draw for all documents of a block.
+    monkeypatch.setattr(sentences_job, "_AT_ONCE", 5)
+    found = outcomes(candidates, public)
+    opened = CandidatesSource.resolve("CANDIDATES", str(candidates)).open()
+    assert opened.directions is not None
+    generator = np.random.default_rng(1)
+    documents = chosen(Corpus(str(public)), "en", 7, 5, DOCUMENTS, generator)
+    embeddings = EncoderSource.resolve("encoder", PACKAGED).open().encode(documents.sentences)
+    own = means(embeddings, documents.offsets) - opened.centre
+    key = ReleaseKey((1).to_bytes(KEY_BYTES, "big"))
+    for utility, projections in ((Utility.SIMILARITY, None), (Utility.DEPTH, 20)):
+        law = DeepCandidate(EPSILONS[1], utility, projections or 1)
+        stream = key.stage("calibrate", 1, **law.stage_parameters)
+        addresses = stream.addresses("public", range(8 * DOCUMENTS), [b""] * (8 * DOCUMENTS))
+        values = utilities(utility, projections or 1, opened)(embeddings, documents.offsets)
+        places = law.sampler.draw(np.tile(values, (8, 1)), stream, addresses)
+        drawn = opened.embeddings[places].reshape(8, DOCUMENTS, -1) - opened.centre
+        one = found[utility, projections, EPSILONS[1]].agreement
+        assert one == pytest.approx(agreement(drawn, own, opened.directions), abs=1e-6)
 
 
 @pytest.mark.slow

@@ -48,6 +48,8 @@ def test_too_few_documents(documents: int) -> None:
 
 
 def test_rows_that_are_all_alike() -> None:
+    """Kills: the correlation of roundings."""
     rows = np.random.default_rng().normal(size=(9, 4))
     assert agreement(rows, np.ones((9, 4))) == 0
+    assert agreement(rows, np.arange(1, 10)[:, None] * rows[0]) == 0
     assert agreement(rows, np.zeros((9, 4))) == 0

@@ -100,8 +100,21 @@ def test_lifts_lead_back() -> None:
     assert np.abs(turned - own).max() > 0.1 * np.abs(own).max()
 
 
-@pytest.mark.parametrize("alike", ["sentences", "documents", "a dimension", "nothing"])
-def test_few_or_equal_documents(tmp_path: Path, alike: str) -> None:
+def test_there_are_as_many_as_documents_differ_in() -> None:
+    """Kills: directions without a spread, beside which the others have few steps of the grid."""
+    generator = np.random.default_rng()
+    plane = generator.normal(size=(5, DIMENSIONS))
+    sentences = generator.normal(size=(DOCUMENTS * LENGTH, 5)) @ plane
+    documents = sentences.reshape(DOCUMENTS, LENGTH, -1).mean(axis=1)
+    directions = found_of(sentences, documents).directions
+    assert len(directions) == 5
+    assert np.linalg.norm(directions, axis=1).min() > LARGEST_DIRECTION / 50
+
+
+@pytest.mark.parametrize(
+    ("alike", "number"), [("sentences", 1), ("documents", 1), ("a dimension", 2), ("nothing", 2)]
+)
+def test_few_or_equal_documents(tmp_path: Path, alike: str, number: int) -> None:
     """Kills: a division by no variance, and candidates that no release can open."""
     given = some_candidates()
     sentences = np.random.default_rng().normal(size=(9, len(given.centre)))
@@ -113,7 +126,7 @@ def test_few_or_equal_documents(tmp_path: Path, alike: str) -> None:
     elif alike == "a dimension":
         sentences[:, 2], documents[:, 2] = 0, 0
     found = found_of(sentences, documents)
-    assert len(found.directions) == 3
+    assert len(found.directions) == number
     assert np.abs(found.lifts).max() <= LARGEST_LIFT
     save(str(tmp_path), some_candidates(**found._asdict()))
     opened = open_candidates(str(tmp_path))

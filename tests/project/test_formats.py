@@ -3,13 +3,14 @@
 Each was written by the code of an earlier commit: the word index of format 1 and the candidates by
 the parent of aa0670d, the pool by 1973c1f, `ledger-v1` and `card-v1` by a482871, the claim of
 version 1 by the parent of 3989777; the index of another rule, `ledger-v2`, `ledger-v3` and the
-candidates of format 3 by the commits that brought them, as the pool in lists and the signature of
-`card-v1-signed`; all others by 7059a70. None of them may be written anew.
+candidates of formats 3 and 4 by the commits that brought them, as the pool in lists and the
+signature of `card-v1-signed`; all others by 7059a70. None of them may be written anew.
 A new form of a format comes beside those that are there.
 """
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -19,13 +20,16 @@ import pytest
 from machine import ROOT
 
 import quietcorpus
-from quietcorpus.indexes.candidates import open_candidates
+from quietcorpus.indexes.candidates import open_candidates, save
 from quietcorpus.indexes.pool import open_pool
 from quietcorpus.indexes.word_index_manifest import IndexManifest
+from quietcorpus.mechanisms.keystream import KEY_BYTES, ReleaseKey
+from quietcorpus.mechanisms.projected_mean import NoisyProjections, ProjectedMean
 from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.trust import Trust
 from quietcorpus.pipelines.storage.claims import Claim, Run
 from quietcorpus.transforms.artefacts.word_index import IndexSource
+from quietcorpus.transforms.privatizers.sentences import ball
 
 FORMATS = ROOT / "tests" / "fixtures" / "formats"
 WORDS = ["alpha", "beta", "delta", "gamma", "hello", "island", "quiet", "world"]
@@ -80,6 +84,25 @@ def test_candidates_and_pools() -> None:
     pool = open_pool(str(FORMATS / "pool-v1"))
     assert pool.manifest.version == 1
     assert pool.texts[2].as_py() == "a football match"
+
+
+def test_candidates_without_lifts(tmp_path: Path) -> None:
+    # Kills: other rows, under the same noise, of a release that is made again; candidates that are
+    # written as what they are not.
+    opened = open_candidates(str(FORMATS / "candidates-v3"))
+    sentences = (np.arange(480) * 7919 % 1000 / 500 - 1).astype(np.float32).reshape(40, 12)
+    lengths, law = np.array([5, 0, 1, 34]), ProjectedMean(Fraction(5), 4)
+    sums = ball(opened, 4).sums(sentences, np.cumsum([0, *lengths]))
+    stream = ReleaseKey(bytes(KEY_BYTES)).stage("rows", 1, **law.stage_parameters)
+    addresses = stream.addresses("p", range(4), [b""] * 4)
+    rows = NoisyProjections(law, ball(opened, 4)).release(sums, lengths, stream, addresses)
+    digest = "b77590558ffb941fd3ee9099eb9a570db3a0e2a7d07b0f403df94486d0a4c7a3"
+    assert hashlib.sha256(rows.tobytes()).hexdigest() == digest
+    saved = save(str(tmp_path), opened)
+    assert saved.version == 3
+    assert not (tmp_path / "lifts.npy").exists()
+    for name in ("directions.npy", "radii.npy"):
+        assert (tmp_path / name).read_bytes() == (FORMATS / "candidates-v3" / name).read_bytes()
 
 
 def test_a_narrowed_pool() -> None:

@@ -77,7 +77,7 @@ class SentencesParameters:
         dimensions: the length of its embeddings.
         include: for deep-candidate: what rows have of the drawn candidate besides its number and
             embedding: `TEXT`, `RECODED`.
-        directions: for projected-mean: the number of the candidates' principal directions used.
+        directions: for projected-mean: the number of the candidates' directions used.
     """
 
     mechanism: SentenceMechanism
