@@ -154,6 +154,15 @@ class Ball:
         found: npt.NDArray[np.int64] = _sums(projected, offsets)
         return found
 
+    def places(self, embeddings: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+        """Return where embeddings (n, D) lie along the directions, float64 (n, d), as they are.
+
+        They are in steps of radius / STEPS, not rounded, and not drawn in.
+        """
+        unit = STEPS / (DIRECTION_UNIT * self.radius)
+        found: npt.NDArray[np.float64] = unit * ((embeddings - self.centre) @ self.directions.T)
+        return found
+
     def means(self, embeddings: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
         """Return the noisy means that released embeddings (n, D) tell, float64 (n, d).
 

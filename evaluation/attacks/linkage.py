@@ -144,6 +144,20 @@ def cosines(released: npt.NDArray[np.floating], original: npt.NDArray[np.floatin
     return score
 
 
+def distances(known: npt.NDArray[np.floating], released: npt.NDArray[np.floating]) -> Score:
+    """Score by Euclidean distances of places (n, d): the nearest first.
+
+    Raises:
+        ValueError: the shapes differ.
+    """
+    _check(released.shape, known.shape)
+
+    def score(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        return _rounded(-cdist(known[numbers], released))
+
+    return score
+
+
 def noisy_means(
     released: npt.NDArray[np.floating],
     sums: npt.NDArray[np.int64],

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.evaluation.attacks.facts import some_means
-from quietcorpus.evaluation.attacks.linkage import Score, cosines, noisy_means
+from quietcorpus.evaluation.attacks.linkage import Score, cosines, distances, noisy_means
 from quietcorpus.evaluation.classification import Folded
 from quietcorpus.evaluation.results import Observation
 from quietcorpus.indexes.candidates import Candidates
@@ -138,7 +138,7 @@ class SentencesStudy(Study):
         if draw.placed:
             own = self._originals(_most(self._law(draw)))
             scores = {"": self._score(draw, own, released)}
-            views = Views(own.means, released, scores, own.facts(released))
+            views = Views(own.means, released, scores, self._facts(draw, own, released))
             yield from attacks_beside_noise(self._sample, views, generator)
 
     def _privatizer(self, kind: SentencesKind | EmbeddedWordsKind) -> Privatizer:
@@ -196,6 +196,17 @@ class SentencesStudy(Study):
         """Learn a classifier from the originals."""
         assert self._sample.labels is not None
         return learnt(self._sample.labels, own.means, number, network=network)
+
+    def _facts(
+        self, draw: Draw, own: _Originals, released: npt.NDArray[np.float64]
+    ) -> dict[str, Score]:
+        """Return the ways to find rows by known sentences: for noisy means, where noise is even."""
+        law = getattr(self._law(draw), "law", None)
+        if not isinstance(law, ProjectedMean):
+            return own.facts(released)
+        along = ball(self._candidates, law.directions)
+        noisy = along.means(released)
+        return {way: distances(along.places(known), noisy) for way, known in own.known.items()}
 
     def _score(self, draw: Draw, own: _Originals, released: npt.NDArray[np.float64]) -> Score:
         """Score originals by the likelihood of their rows; by cosine for encoded words."""

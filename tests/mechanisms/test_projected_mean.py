@@ -103,6 +103,17 @@ def test_inside_the_ball_a_sentence_is_where_it_is() -> None:
     np.testing.assert_allclose(found, [-0.8 * STEPS, 0.6 * STEPS], atol=1)
 
 
+def test_places_are_what_sums_are_rounded_from() -> None:
+    # Kills: another unit, a centre left in, places by the lifts.
+    generator = np.random.default_rng()
+    axes = np.rint(DIRECTION_UNIT * np.linalg.qr(generator.normal(size=(30, 5)))[0].T)
+    ball = Ball(generator.normal(size=30), axes, 4.0, 3 * axes[::-1])
+    sentences = (ball.centre + 0.3 * generator.normal(size=(20, 30))).astype(np.float32)
+    sums = ball.sums(sentences, np.arange(21))
+    np.testing.assert_allclose(ball.places(sentences), sums, atol=0.6)
+    assert np.abs(sums).max() > 5
+
+
 @settings(max_examples=200)
 @given(case=cases(), data=st.data())
 def test_what_a_sentence_adds_depends_on_it_alone_and_is_short(
