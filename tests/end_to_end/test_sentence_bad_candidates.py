@@ -102,8 +102,8 @@ FAULTS: dict[str, tuple[Callable[[Path], Any], str]] = {
         "was made by the splitter 'sentencex-0', and this is sentencex-1: build it again",
     ),
     "newer": (
-        lambda c: edit(c, lambda m: m.update(version=4, builder="quietcorpus 9")),
-        "was built by a newer version (quietcorpus 9, format 4; this one reads up to 3): update",
+        lambda c: edit(c, lambda m: m.update(version=5, builder="quietcorpus 9")),
+        "was built by a newer version (quietcorpus 9, format 5; this one reads up to 4): update",
     ),
 }
 
