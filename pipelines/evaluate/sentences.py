@@ -137,8 +137,7 @@ class SentencesStudy(Study):
             yield from self._classified(draw, draw.labels, released, number)
         if draw.placed:
             own = self._originals(_most(self._law(draw)))
-            scores = {"": self._score(draw, own, released)}
-            views = Views(own.means, released, scores, self._facts(draw, own, released))
+            views = self._views(draw, own, released)
             yield from attacks_beside_noise(self._sample, views, generator)
 
     def _privatizer(self, kind: SentencesKind | EmbeddedWordsKind) -> Privatizer:
@@ -197,25 +196,23 @@ class SentencesStudy(Study):
         assert self._sample.labels is not None
         return learnt(self._sample.labels, own.means, number, network=network)
 
-    def _facts(
-        self, draw: Draw, own: _Originals, released: npt.NDArray[np.float64]
-    ) -> dict[str, Score]:
-        """Return the ways to find rows by known sentences: for noisy means, where noise is even."""
+    def _views(self, draw: Draw, own: _Originals, released: npt.NDArray[np.float64]) -> Views:
+        """Return what attackers go by; by known sentences, of noisy means, where noise is even."""
         law = getattr(self._law(draw), "law", None)
         if not isinstance(law, ProjectedMean):
-            return own.facts(released)
+            scores = {"": self._score(draw, law, own, released)}
+            return Views(own.means, released, scores, own.facts(released))
         along = ball(self._candidates, law.directions)
-        noisy = along.means(released)
-        return {way: distances(along.places(known), noisy) for way, known in own.known.items()}
+        noisy, sums = along.means(released), along.sums(own.sentences, own.offsets)
+        score = noisy_means(noisy, sums, np.diff(own.offsets), float(law.rate), "euclidean")
+        facts = {way: distances(along.places(known), noisy) for way, known in own.known.items()}
+        return Views(own.means, released, {"": score}, facts)
 
-    def _score(self, draw: Draw, own: _Originals, released: npt.NDArray[np.float64]) -> Score:
+    def _score(
+        self, draw: Draw, law: object, own: _Originals, released: npt.NDArray[np.float64]
+    ) -> Score:
         """Score originals by the likelihood of their rows; by cosine for encoded words."""
-        law = getattr(self._law(draw), "law", None)
         lengths = np.diff(own.offsets)
-        if isinstance(law, ProjectedMean):
-            along = ball(self._candidates, law.directions)
-            sums = along.sums(own.sentences, own.offsets)
-            return noisy_means(along.means(released), sums, lengths, float(law.rate), "euclidean")
         if isinstance(law, Truncation):
             box = Box(*self._candidates.box)
             # In others, the noise is lost by rounding.

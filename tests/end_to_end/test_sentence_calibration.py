@@ -12,10 +12,11 @@ import numpy.typing as npt
 import pytest
 from public_candidates import PUBLIC_TEXTS
 
+from quietcorpus.indexes.candidates import Candidates
 from quietcorpus.indexes.recoder import means
 from quietcorpus.indexes.sentences import split
 from quietcorpus.mechanisms.deep_candidate import DeepCandidate, Utility
-from quietcorpus.mechanisms.keystream import KEY_BYTES, ReleaseKey
+from quietcorpus.mechanisms.keystream import KEY_BYTES, Addresses, Keystream, ReleaseKey
 from quietcorpus.mechanisms.projected_mean import DIRECTION_UNIT, NoisyProjections, ProjectedMean
 from quietcorpus.pipelines.artefacts.public_documents import chosen
 from quietcorpus.pipelines.calibrate import sentences as sentences_job
@@ -134,26 +135,37 @@ def test_noisy_means_come_as_close_as_their_law_lets_them(
     assert one.closeness - (turned / np.linalg.norm(mean, axis=-1)).mean() > bound
 
 
+def encoded(
+    candidates: Path, public: Path
+) -> tuple[Candidates, npt.NDArray[np.float32], npt.NDArray[np.int64]]:
+    """The candidates, and the sentences of the documents that `outcomes` has, in its order."""
+    opened = CandidatesSource.resolve("CANDIDATES", str(candidates)).open()
+    documents = chosen(Corpus(str(public)), "en", 7, 5, DOCUMENTS, np.random.default_rng(1))
+    encoder = EncoderSource.resolve("encoder", PACKAGED).open()
+    return opened, encoder.encode(documents.sentences), documents.offsets
+
+
+def draws_of(law: DeepCandidate | ProjectedMean) -> tuple[Keystream, Addresses]:
+    """The stream and the addresses of eight draws of each document."""
+    key, count = ReleaseKey((1).to_bytes(KEY_BYTES, "big")), 8 * DOCUMENTS
+    stream = key.stage("calibrate", 1, **law.stage_parameters)
+    return stream, stream.addresses("public", range(count), [b""] * count)
+
+
 @pytest.mark.slow
 def test_agreement_is_along_the_directions(public: Path, candidates: Path) -> None:
     # Of the same draws. Kills: an agreement in the embeddings' own space, from no centre, of rows
     # with those of other documents, or of all draws at once.
     found = outcomes(candidates, public)
-    opened = CandidatesSource.resolve("CANDIDATES", str(candidates)).open()
-    assert opened.directions is not None
-    generator = np.random.default_rng(1)
-    documents = chosen(Corpus(str(public)), "en", 7, 5, DOCUMENTS, generator)
-    embeddings = EncoderSource.resolve("encoder", PACKAGED).open().encode(documents.sentences)
-    law, count = ProjectedMean(EPSILONS[1], 6), 8 * DOCUMENTS
-    key = ReleaseKey((1).to_bytes(KEY_BYTES, "big"))
-    stream = key.stage("calibrate", 1, **law.stage_parameters)
-    addresses = stream.addresses("public", range(count), [b""] * count)
-    sums = ball(opened, 6).sums(embeddings, documents.offsets)
+    opened, embeddings, offsets = encoded(candidates, public)
+    law = ProjectedMean(EPSILONS[1], 6)
+    sums = ball(opened, 6).sums(embeddings, offsets)
     rows = NoisyProjections(law, ball(opened, 6)).release(
-        np.tile(sums, (8, 1)), np.full(count, 5), stream, addresses
+        np.tile(sums, (8, 1)), np.full(8 * DOCUMENTS, 5), *draws_of(law)
     )
     drawn = rows.reshape(8, DOCUMENTS, -1) - opened.centre
-    own = means(embeddings, documents.offsets) - opened.centre
+    assert opened.directions is not None
+    own = means(embeddings, offsets) - opened.centre
     one = found[None, 6, EPSILONS[1]].agreement
     assert one == pytest.approx(agreement(drawn, own, opened.directions), abs=1e-6)
     assert abs(one - agreement(drawn, own, np.eye(own.shape[-1]))) > 1e-3
@@ -167,19 +179,13 @@ def test_agreement_of_drawn_candidates(
     # documents, one draw for all documents of a block.
     monkeypatch.setattr(sentences_job, "_AT_ONCE", 5)
     found = outcomes(candidates, public)
-    opened = CandidatesSource.resolve("CANDIDATES", str(candidates)).open()
+    opened, embeddings, offsets = encoded(candidates, public)
     assert opened.directions is not None
-    generator = np.random.default_rng(1)
-    documents = chosen(Corpus(str(public)), "en", 7, 5, DOCUMENTS, generator)
-    embeddings = EncoderSource.resolve("encoder", PACKAGED).open().encode(documents.sentences)
-    own = means(embeddings, documents.offsets) - opened.centre
-    key = ReleaseKey((1).to_bytes(KEY_BYTES, "big"))
+    own = means(embeddings, offsets) - opened.centre
     for utility, projections in ((Utility.SIMILARITY, None), (Utility.DEPTH, 20)):
         law = DeepCandidate(EPSILONS[1], utility, projections or 1)
-        stream = key.stage("calibrate", 1, **law.stage_parameters)
-        addresses = stream.addresses("public", range(8 * DOCUMENTS), [b""] * (8 * DOCUMENTS))
-        values = utilities(utility, projections or 1, opened)(embeddings, documents.offsets)
-        places = law.sampler.draw(np.tile(values, (8, 1)), stream, addresses)
+        values = utilities(utility, projections or 1, opened)(embeddings, offsets)
+        places = law.sampler.draw(np.tile(values, (8, 1)), *draws_of(law))
         drawn = opened.embeddings[places].reshape(8, DOCUMENTS, -1) - opened.centre
         one = found[utility, projections, EPSILONS[1]].agreement
         assert one == pytest.approx(agreement(drawn, own, opened.directions), abs=1e-6)

@@ -1,4 +1,4 @@
-"""How far released embeddings keep which documents are alike."""
+"""The agreement of released embeddings with the documents' own on which documents are alike."""
 
 from __future__ import annotations
 
