@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
-from quietcorpus.transforms.errors import blamed, client_errors
+from quietcorpus.transforms.errors import InputError, blamed, client_errors
 from quietcorpus.transforms.reading.columns import batch_rows, checked_schema, readable
 from quietcorpus.transforms.reading.documents import Corpus, Documents, Plan, Split
 
@@ -19,6 +19,7 @@ _BUFFER_BYTES = 1 << 20
 _DAMAGED = (
     "is not a readable Parquet file: it is truncated, damaged or of another format; write it again"
 )
+_DAMAGED_GROUP = "the file is damaged; write it again"
 
 
 def plan(uri: str, corpus: Corpus) -> Plan:
@@ -26,14 +27,35 @@ def plan(uri: str, corpus: Corpus) -> Plan:
     with open_file(uri) as file:
         schema, metadata = file.schema_arrow, file.metadata
     columns = checked_schema(uri, schema, corpus)
+    leaves = [(n, metadata.schema.column(n)) for n in range(metadata.num_columns)]
+    named = {corpus.text, *corpus.columns}
+    flat = [n for n, leaf in leaves if leaf.path in named and leaf.max_repetition_level == 0]
     splits, first_row = [], 0
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
+        _refuse_further_values(uri, number, group, flat)
         if group.num_rows:
             documents = batch_rows(group.num_rows, group.total_byte_size)
             splits.append(Split(uri, "parquet", number, first_row, group.num_rows, documents))
         first_row += group.num_rows
+    if first_row != metadata.num_rows:
+        raise InputError(
+            f"input.path: {uri} has {first_row:,} rows in its row groups, and "
+            f"{metadata.num_rows:,} by its footer: {_DAMAGED_GROUP}"
+        )
     return Plan(splits, columns)
+
+
+def _refuse_further_values(
+    uri: str, number: int, group: pq.RowGroupMetaData, columns: Sequence[int]
+) -> None:
+    """Raise InputError for a column with more values than the group has rows: Arrow drops them."""
+    for column in columns:
+        if (values := group.column(column).num_values) > group.num_rows:
+            raise InputError(
+                f"input.path: row group {number} of {uri} has {group.num_rows:,} rows, and "
+                f"{values:,} values in a column: {_DAMAGED_GROUP}"
+            )
 
 
 def text_bytes(uri: str, column: str) -> int:
@@ -53,8 +75,12 @@ def open_file(uri: str) -> Iterator[pq.ParquetFile]:
         raw = FileSystems.open(uri, compression_type=CompressionTypes.UNCOMPRESSED)
     with raw:
         try:
-            # Pre-buffering would hold whole row groups.
-            file = pq.ParquetFile(raw, pre_buffer=False, buffer_size=_BUFFER_BYTES)
+            file = pq.ParquetFile(
+                raw,
+                pre_buffer=False,  # it would hold whole row groups
+                buffer_size=_BUFFER_BYTES,
+                page_checksum_verification=True,  # of the pages that have a checksum
+            )
         except (pa.ArrowInvalid, OSError) as error:
             raise blamed(error, place, _DAMAGED) from None
         yield file
@@ -76,7 +102,12 @@ def table_in(content: bytes, columns: Sequence[str] | None = None) -> pa.Table:
 
 
 def read(split: Split, corpus: Corpus) -> Iterator[Documents]:
-    """Yield the documents of a row group, in batches that depend on the file alone."""
+    """Yield the documents of a row group, in batches that depend on the file alone.
+
+    Raises InputError for a group that cannot be read to its end. Arrow ends without an error where
+    a column has fewer values than the group has rows.
+    """
+    place = f"input.path: row group {split.row_group} of {split.uri}"
     row = split.first_row
     columns = list(dict.fromkeys([corpus.text, *corpus.columns]))
     with open_file(split.uri) as file:
@@ -90,10 +121,13 @@ def read(split: Split, corpus: Corpus) -> Iterator[Documents]:
             try:
                 batch = next(batches, None)
             except (pa.ArrowException, OSError) as error:
-                place = f"input.path: row group {split.row_group} of {split.uri}"
-                problem = "cannot be read: the file is damaged; write it again"
-                raise blamed(error, place, problem) from None
+                raise blamed(error, place, f"cannot be read: {_DAMAGED_GROUP}") from None
             if batch is None:
-                return
+                break
             yield readable(split.uri, row, batch, corpus)
             row += len(batch)
+    if (rows := row - split.first_row) != split.documents:
+        raise InputError(
+            f"{place} has {split.documents:,} rows by its metadata, and only {rows:,} can be read: "
+            f"{_DAMAGED_GROUP}"
+        )

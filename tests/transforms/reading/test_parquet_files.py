@@ -214,3 +214,79 @@ def test_no_file_is_left_open(tmp_path: Path, recwarn: pytest.WarningsRecorder) 
     with pytest.raises(InputError, match="not a readable Parquet file"):
         plan(Corpus(str(tmp_path / "bad.parquet")))
     assert [warning for warning in recwarn if warning.category is ResourceWarning] == []
+
+
+def forged(path: str, old: bytes, new: bytes) -> str:
+    """Replace bytes, as many, that stand once in a file."""
+    content = Path(path).read_bytes()
+    assert content.count(old) == 1
+    Path(path).write_bytes(content.replace(old, new))
+    return path
+
+
+def values_in(column: str, number: int) -> bytes:
+    """A column chunk's name, codec and number of values, as a footer has them one after another."""
+    return bytes([len(column)]) + column.encode() + b"\x15\0\x16" + bytes([2 * number])
+
+
+PAGES = {"compression": "none", "use_dictionary": False, "data_page_size": 1, "write_batch_size": 3}
+
+
+@pytest.mark.parametrize("kept", [(), ("n",)], ids=["text", "kept"])
+def test_values_that_a_row_group_lacks(tmp_path: Path, kept: tuple[str, ...]) -> None:
+    # Kills: the end of Arrow's batches taken for that of the row group; 3 of 6 documents vanish.
+    path = write(tmp_path, {"text": TEXTS * 2, "n": range(12)}, row_group_size=6, **PAGES)
+    content = Path(path).read_bytes()
+    place = content.rindex(values_in("text", 6))
+    forgery = content[:place] + values_in("text", 3) + content[place + len(values_in("text", 3)) :]
+    Path(path).write_bytes(forgery)
+    corpus = Corpus(path, keep=kept)
+    with pytest.raises(InputError) as raised:
+        documents(corpus)
+    assert str(raised.value).startswith(f"input.path: row group 1 of {path} ")
+    if not kept:
+        assert "has 6 rows by its metadata, and only 3 can be read: the file is" in str(
+            raised.value
+        )
+    assert flat([*read(plan(corpus).splits[0], corpus)]) == [
+        (path, *one) for one in enumerate(TEXTS)
+    ]
+
+
+def test_values_that_a_row_group_has_no_rows_for(tmp_path: Path) -> None:
+    # Kills: rows of the metadata taken for all; what lies behind them vanishes. Of a list, a row
+    # may have many values, and of a column that is not read, nothing is lost.
+    columns = {"text": TEXTS, "n": range(6), "list": [["a", "b"]] * 6}
+    path = write(tmp_path, columns, **PAGES)
+    forged(path, values_in("n", 6), values_in("n", 9))
+    assert len(flat(documents(Corpus(path, keep=("list",))))) == 6
+    with pytest.raises(InputError) as raised:
+        plan(Corpus(path, keep=("n",)))
+    assert str(raised.value) == (
+        f"input.path: row group 0 of {path} has 6 rows, and 9 values in a column: the file is "
+        "damaged; write it again"
+    )
+
+
+def test_rows_of_a_footer_that_no_row_group_has(tmp_path: Path) -> None:
+    # Kills: a row group that a footer has lost.
+    path = write(tmp_path, {"text": TEXTS}, **PAGES)
+    rows_and_groups = b"\x16\x0c\x19\x1c"  # an int64 of 6, and a list of one struct
+    forged(path, rows_and_groups, b"\x16\x18\x19\x1c")
+    with pytest.raises(InputError, match=f"{path} has 6 rows in its row groups, and 12 by its foo"):
+        plan(Corpus(path))
+
+
+@pytest.mark.parametrize("compression", ["none", "zstd"])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_page_checksums_are_verified(tmp_path: Path, version: str, compression: str) -> None:
+    # Kills: a flipped bit that is a letter of a text; an option that finds whole pages damaged.
+    options = {"compression": compression, "data_page_version": version, "write_statistics": False}
+    sound = write(tmp_path, {"text": TEXTS}, write_page_checksum=True, **options)
+    assert len(flat(documents(Corpus(sound)))) == len(TEXTS)
+    if compression == "none":
+        forged(sound, b"lines", b"limes")
+        with pytest.raises(InputError, match=f"row group 0 of {sound} cannot be read: the file is"):
+            documents(Corpus(sound))
+    free = write(tmp_path, {"text": TEXTS}, "free.parquet", **options)
+    assert len(flat(documents(Corpus(free)))) == len(TEXTS)
