@@ -221,6 +221,7 @@ def test_an_interval_is_released_once(airflow: Airflow) -> None:
     assert content(output) == before
 
 
+@pytest.mark.nightly
 def test_disturbed_tries_are_repeated(airflow: Airflow) -> None:
     """The first try fails, the second is killed, and the third gets its key like they did."""
     day = DAYS[1]
@@ -254,11 +255,12 @@ def test_disturbed_tries_are_repeated(airflow: Airflow) -> None:
     assert repeatable(released(airflow, day)) == repeatable(undisturbed(airflow, day))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("day", "release", "variables", "message"),
     [
         # Right for this day, and for no other; others are in the test of ids and outputs.
-        pytest.param(DAYS[2], f"complaints-{DAYS[2]}", {}, REMEDY, marks=pytest.mark.nightly),
+        (DAYS[2], f"complaints-{DAYS[2]}", {}, REMEDY),
         (DAYS[2], TEMPLATE["release"], {"QUIETCORPUS_MASTER_KEY": None}, "no master key"),
         ("2999-01-01", TEMPLATE["release"], {}, "one that has not ended"),
     ],
@@ -294,6 +296,7 @@ note = Note("{{ quietcorpus_alert }}")
 """
 
 
+@pytest.mark.nightly
 def test_a_schedule_warns_before_its_cap_and_ends_there(airflow: Airflow) -> None:
     # Kills: a cap that is reached unannounced, an alert to an account that has room; a cap that is
     # tried again and again, or told as a mistake in the template.
@@ -325,6 +328,7 @@ def test_a_schedule_warns_before_its_cap_and_ends_there(airflow: Airflow) -> Non
     assert failed.endswith(": the ledger's cap is reached: the schedule ends here")
 
 
+@pytest.mark.nightly
 def test_a_code_that_no_retry_mends(airflow: Airflow) -> None:
     # Kills: a retry of whatever fails, such as a command that is not there.
     airflow.failure.write_text("127")
@@ -356,6 +360,7 @@ print(json.dumps(note.html_content))
 """
 
 
+@pytest.mark.nightly
 def test_the_documented_notifier_is_one_of_airflows(airflow: Airflow) -> None:
     # Kills: an example whose arguments Airflow does not know.
     guide = ROOT / "docs" / "guides" / "schedules.md"

@@ -78,6 +78,7 @@ def read_table(warehouse: Path, name: str) -> pa.Table:
     return table.scan().to_arrow()
 
 
+@pytest.mark.nightly
 def test_from_a_table_to_a_table(workspace: Workspace, word_index: Path, service: str) -> None:
     # Kills: rows of which Java's schema hides a field; released rows that Java cannot take; a row
     # that was deleted from the table, whose file still holds it; a column that nobody named.

@@ -110,6 +110,7 @@ def test_days_until_the_cap(workspace: Workspace, folder: Path) -> None:
     assert workspace.leftovers() == []
 
 
+@pytest.mark.nightly
 def test_bad_input_is_not_tried_again(workspace: Workspace, folder: Path) -> None:
     # Kills: a retry that ends as the first try did; one try alone of what may pass.
     (folder / "codes").write_text("2\n")
@@ -120,6 +121,7 @@ def test_bad_input_is_not_tried_again(workspace: Workspace, folder: Path) -> Non
     assert len(calls(folder)) == 4
 
 
+@pytest.mark.nightly
 def test_a_signal_ends_the_command_too(workspace: Workspace, folder: Path) -> None:
     # Kills: a run that is terminated, whose command goes on and publishes.
     (folder / "bin" / "quietcorpus").write_text(

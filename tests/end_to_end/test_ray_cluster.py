@@ -122,6 +122,7 @@ def content(folder: Path) -> Any:
     return json.loads((folder / "calibration.json").read_text())
 
 
+@pytest.mark.nightly
 def test_a_cluster_reconstructs_what_threads_do(workspace: Workspace, head: str) -> None:
     # Two data files, and a worker for each; five topics in 200 bins, so that sums are long and
     # there is more than one factor. Kills: sums in the order in which workers are done, rows of
@@ -184,6 +185,7 @@ def test_a_cluster_encodes_what_a_process_does(workspace: Workspace, head: str) 
     assert here == there
 
 
+@pytest.mark.nightly
 def test_a_pool_asks_the_cluster(workspace: Workspace) -> None:
     # Kills: a pool that asks no cluster.
     if not RAY.exists():
@@ -193,6 +195,7 @@ def test_a_pool_asks_the_cluster(workspace: Workspace) -> None:
     assert f"RAY_ADDRESS: no Ray cluster answers at 127.0.0.1:{port}" in workspace.error_of(done)
 
 
+@pytest.mark.nightly
 def test_a_cluster_that_is_not_there(workspace: Workspace, word_index: Path) -> None:
     if not RAY.exists():
         required("ray is not installed")
