@@ -3,8 +3,8 @@
 Documents are drawn from latent Dirichlet allocation, released by the real command with their noisy
 bins, and reconstructed by the real command. The true number of topics is fitted to both. The score
 of a true topic is its overlap with the nearest fitted topic: one minus the total variation
-distance. As in LPLP's first experiment, 100 words go into 10 bins; the other corpora are larger.
-Finished rows are kept under build/, so that a stopped run can go on.
+distance. As in LPLP's synthetic experiment, 100 words go into 10 bins; the other corpora are
+larger. Finished rows are kept under build/, so that a stopped run can go on.
 
     PYTHONPATH=. python benchmarks/known_topics.py --seeds 3 \\
         --output docs/measurements/reconstruction.md

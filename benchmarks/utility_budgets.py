@@ -8,8 +8,8 @@ everybody at the least budget; budgets of their own (`cooccurrence`: norms; `sgd
 `steps`); and the careful left out. "Everybody at 16" breaks the budgets of nine in ten: it shows
 what noise costs at the least.
 
-MAP-Word is against the vectors of the same users by `cooccurrence` without noise; accuracy is that
-of 20 topics of 10,000 other users, by the nearest mean of the topic's texts.
+MAP (over whole lists) is against the vectors of the same users by `cooccurrence` without noise;
+accuracy is that of 20 topics of 10,000 other users, by the nearest mean of the topic's texts.
 
     python benchmarks/utility_budgets.py [--method sgd] [--users 40000] [--draws 5]
 """
@@ -22,7 +22,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from quietcorpus.evaluation.embeddings import map_word, nearest
+from quietcorpus.evaluation.embeddings import map_list, nearest
 from quietcorpus.evaluation.intervals import over_draws
 from quietcorpus.mechanisms.accounting import Schedule
 from quietcorpus.mechanisms.clipped_sum import ClippedSum, clipped
@@ -169,10 +169,10 @@ def main() -> None:
     gold = nearest(exact, queries, LISTED)
     scored: dict[str, list[list[float]]] = {}
     for way, _, vectors in METHODS[given.method](own, given.draws):
-        found = float(map_word(nearest(vectors, queries, LISTED), gold).mean())
+        found = float(map_list(nearest(vectors, queries, LISTED), gold).mean())
         scored.setdefault(way, []).append([found, accuracy(vectors, others, asked)])
         print(way or "no noise", *(f"{value:.3f}" for value in scored[way][-1]), flush=True)
-    print("| users' budgets | draws | MAP-Word | accuracy |")
+    print("| users' budgets | draws | MAP | accuracy |")
     print("|---|---|---|---|")
     scored.pop("", None)
     for way, draws in scored.items():

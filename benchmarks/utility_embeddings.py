@@ -1,8 +1,9 @@
 """The dpUGC paper's measures of word embeddings, with whole users protected, by both methods.
 
-Against two gold models (word2vec without privacy, on the same texts, and GloVe): MAP-Word and
-MAP-Char; word similarity; and a classifier of sentiment on mean vectors: E(public), E(public) +
-E(private), and non-private. Results are kept, so that a stopped run can go on.
+Against two gold models (word2vec without privacy, on the same texts, and GloVe): MAP-Word by the
+paper's rule, and MAP over whole lists, by words and by letters; word similarity; and a classifier
+of sentiment on mean vectors: E(public), E(public) + E(private), and non-private. Results are kept,
+so that a stopped run can go on.
 
     python benchmarks/utility_embeddings.py --data commits|reviews --texts TEXTS.parquet \
         --glove GLOVE.txt --output FOLDER
@@ -27,7 +28,7 @@ from gensim.test.utils import datapath
 from matplotlib import pyplot
 from sklearn.linear_model import LogisticRegression
 
-from quietcorpus.evaluation.embeddings import map_char, map_word, nearest, similarity
+from quietcorpus.evaluation.embeddings import map_letters, map_list, map_word, nearest, similarity
 from quietcorpus.indexes.tokenizer import tokenize
 from quietcorpus.indexes.tokenizers import UNICODE_WORDS
 from quietcorpus.indexes.vocabulary import Vocabulary
@@ -50,10 +51,12 @@ WINDOW, TOKENS, QUERIES, LISTED = 5, 1_000, 1_000, 10
 COLUMNS = {"commits": ("author", None), "reviews": (None, "label")}
 JUDGED = {"wordsim353": "wordsim353.tsv", "simlex999": "simlex999.txt"}
 MEASURES = {
-    "map_word": "MAP-Word, word2vec",
-    "map_char": "MAP-Char, word2vec",
-    "map_word_glove": "MAP-Word, GloVe",
-    "map_char_glove": "MAP-Char, GloVe",
+    "map_hits": "MAP-Word, word2vec",
+    "map_list": "MAP over lists, word2vec",
+    "map_letters": "MAP by letters, word2vec",
+    "map_hits_glove": "MAP-Word, GloVe",
+    "map_list_glove": "MAP over lists, GloVe",
+    "map_letters_glove": "MAP by letters, GloVe",
     "wordsim353": "wordsim353",
     "simlex999": "simlex999",
     "alone": "accuracy",
@@ -153,12 +156,13 @@ class Experiment:
         return scored
 
     def precision(self, vectors: np.ndarray) -> dict[str, float]:
-        """Return MAP-Word and MAP-Char of some vectors against both gold models."""
+        """Return the three MAPs of some vectors against both gold models."""
         found = nearest(vectors, self.queries, LISTED)
         scored = {}
         for gold, ranked in self.ranked.items():
-            scored[f"map_word{gold}"] = float(map_word(found, ranked).mean())
-            scored[f"map_char{gold}"] = float(map_char(found, ranked, self.words).mean())
+            scored[f"map_hits{gold}"] = float(map_word(found, ranked).mean())
+            scored[f"map_list{gold}"] = float(map_list(found, ranked).mean())
+            scored[f"map_letters{gold}"] = float(map_letters(found, ranked, self.words).mean())
         return scored
 
     def accuracy(self, vectors: np.ndarray) -> float:
@@ -242,13 +246,13 @@ def table(results: dict[str, dict[str, float]]) -> str:
 
 
 def plot(results: dict[str, dict[str, float]], path: Path) -> None:
-    """Plot MAP-Word and accuracy against epsilon, and MAP-Word against the number of steps."""
+    """Plot MAP over lists and accuracy against epsilon, and the MAP against the number of steps."""
     _, axes = pyplot.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
     for name, label in (
         ("cooccurrence", "cooccurrence"),
         (f"sgd-{COURSE}", f"sgd, {COURSE} steps"),
     ):
-        for place, measure in enumerate(("map_word", "with_public")):
+        for place, measure in enumerate(("map_list", "with_public")):
             found = {
                 e: scores[measure]
                 for e in EPSILONS
@@ -256,7 +260,7 @@ def plot(results: dict[str, dict[str, float]], path: Path) -> None:
             }
             means, halves = zip(*found.values(), strict=True) if found else ((), ())
             axes[place].errorbar(list(found), means, halves, marker="o", capsize=3, label=label)
-    for place, measure in enumerate(("map_word", "with_public")):
+    for place, measure in enumerate(("map_list", "with_public")):
         for name, style in (("gold", "--"), ("noise", ":"), ("public", "-.")):
             if measure in results[name] and not (place == 0 and name == "gold"):
                 level = results[name][measure]
@@ -265,12 +269,12 @@ def plot(results: dict[str, dict[str, float]], path: Path) -> None:
         axes[place].set(xlabel="epsilon of a user", ylabel=MEASURES[measure])
         axes[place].legend(fontsize=7)
     courses = {
-        c: scores["map_word"][0]
+        c: scores["map_list"][0]
         for c in COURSES
-        if "map_word" in (scores := averaged(results, f"sgd-{c} {COURSES_AT}"))
+        if "map_list" in (scores := averaged(results, f"sgd-{c} {COURSES_AT}"))
     }
     axes[2].plot(list(courses), list(courses.values()), marker="o")
-    axes[2].set(xlabel=f"steps of sgd at epsilon {COURSES_AT}", ylabel=MEASURES["map_word"], ylim=0)
+    axes[2].set(xlabel=f"steps of sgd at epsilon {COURSES_AT}", ylabel=MEASURES["map_list"], ylim=0)
     pyplot.savefig(path)
 
 

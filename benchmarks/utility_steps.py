@@ -1,4 +1,7 @@
-"""The dpUGC paper's figure 3: MAP-Word and MAP-Char against the training step, DP and non-DP.
+"""MAP against the training step, DP and non-DP, as in figure 3 of dpUGC's slides.
+
+MAP-Word is by the slides' rule. Their MAP-Char is not drawn, since its rule is not known; MAP over
+whole lists, by words and by letters, is ours.
 
 The reviews, the words and the dimensions are those of `utility_embeddings.py`. Each curve is of one
 training by `method: sgd`, whose noise is for all of its steps: at epsilon 8, and at one so large
@@ -23,14 +26,14 @@ from quietcorpus.evaluation.report import svg
 
 EVERY = 5
 CURVES = {"non-DP": np.inf, f"DP, epsilon {COURSES_AT}": COURSES_AT}
-SHOWN = {"map_word": "-", "map_char": "--"}
+SHOWN = {"map_hits": "-", "map_list": "--", "map_letters": ":"}
 
 Results = dict[str, dict[str, dict[str, float]]]
 """Measures, by curve and step."""
 
 
 def plot(results: Results, path: Path) -> None:
-    """Plot both measures of both trainings against the step."""
+    """Plot all measures of both trainings against the step."""
     with mpl.rc_context(svg.SETTINGS):
         drawing = Figure(figsize=(5, 3.4), layout="constrained")
         axes = drawing.subplots()

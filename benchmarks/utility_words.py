@@ -1,9 +1,9 @@
-"""The papers' experiment: the accuracy of a classifier that learns from privatised reviews.
+"""The accuracy of a classifier that learns from privatised reviews, as in BRR's experiment.
 
 A TF-IDF and logistic regression classifier learns from privatised reviews of at most 200 words and
-is tested on clean ones (Feyisetan et al., section 5.2; Carvalho et al., section 5). Madlib and BRR
-are matched by the words' mean distance, as in the latter paper, and by the share of words that come
-back unchanged. Results are kept, so that a stopped run can go on.
+is tested on clean ones (Carvalho et al., section 6, with fastText's classifier). Madlib and BRR are
+matched by the words' mean distance, as in that paper, and by the share of words that come back
+unchanged. Results are kept, so that a stopped run can go on.
 
     python benchmarks/utility_words.py --reviews REVIEWS.parquet --index INDEX --output FOLDER
 

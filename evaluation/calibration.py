@@ -1,7 +1,8 @@
 """Estimates, before a run, of how often words stay unchanged and how many outputs a word has.
 
-Feyisetan, Balle, Drake and Diethe (WSDM 2020), section 4: N_w = Pr[M(w) = w], and S_w, the size
-of the smallest set of words that holds M(w) with probability at least 1 - eta.
+Feyisetan, Balle, Diethe and Drake (PrivateNLP 2020), section 3: N_w = Pr[M(w) = w], and S_w, the
+size of the smallest set of words that holds M(w) with probability at least 1 - eta. The figures
+there show, as S_w, the number of distinct words among 1,000 draws.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Measured:
     unchanged: draws that gave the word itself, int32 (E, n); N_w is estimated by its share.
     set_size: the least number of outputs, most frequent first, that hold `held` draws together,
         int32 (E, n); for `held` of `held_draws(draws, eta)` it is the plug-in estimate of S_w.
-    distinct: the number of different outputs, int32 (E, n), as in figure 4 of the paper.
+    distinct: the number of different outputs, int32 (E, n): S_w in the paper's figures 3 and 4.
     words: int64 (n,), and the block in which each was measured, int64 (n,). Between words of one
         block the counts depend on each other; between blocks they do not.
     """

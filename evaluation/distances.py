@@ -56,8 +56,8 @@ def privacy_ratio(theirs: Fraction, ours: Fraction) -> Fraction:
     """Compute R = P_theirs / P_ours, from mean or from maximum distances under either metric.
 
     At R * epsilon, our mechanism has the same epsilon times distance as theirs has at epsilon
-    (Carvalho, Vasiloudis and Feyisetan, BRR, ICML 2021 workshop). Raises ValueError for distances
-    of zero.
+    (Carvalho, Vasiloudis and Feyisetan, BRR, ICML 2021 workshop, definition 5.1). Raises ValueError
+    for distances of zero.
     """
     if not (theirs > 0 and ours > 0):
         raise ValueError("a distance is zero: all words are in one place, and nothing can match")

@@ -1,8 +1,8 @@
 """Measures of word vectors against a gold model's neighbourhoods and people's judgement.
 
-Vu, Tran and Jiang: dpUGC (CICLing 2019), section 5: mean average precision of each word's nearest
-words against those of a gold model, by words and by their characters; rank correlation with word
-pairs that people have scored.
+Mean average precision of each word's nearest words against those of a gold model, by the rule of
+Vu, Tran and Jiang (slides of dpUGC, CICLing 2019, section 3) and over whole lists; rank correlation
+with word pairs that people have scored.
 """
 
 from __future__ import annotations
@@ -36,20 +36,34 @@ def nearest(vectors: Vectors, words: npt.NDArray[np.int64], k: int) -> Ranked:
 
 
 def map_word(found: Ranked, gold: Ranked) -> npt.NDArray[np.float64]:
-    """Compute the average precision of each word's list, float64 (n,), against the gold list.
+    """Compute MAP-Word, float64 (n,): each word's average precision over its *hits*, 0 without any.
 
-    The words of the gold list are relevant. The average is, over the places of the gold list, of
-    the precision at each relevant place of the found one: 1 for the same words in any order.
+    A hit is a word of the found list that the gold list has, and the precision at its place is the
+    share of hits up to there. This is the rule that dpUGC's slides follow (evaluations, results
+    #1a): one hit at place 2 of 4 gives .5. A right word that the list lacks costs nothing.
     """
-    relevant = (found[:, :, None] == gold[:, None, :]).any(axis=2) & (found >= 0)
-    return _average_precision(relevant.astype(np.float64))
+    sums, hits = _precision(_hits(found, gold))
+    scores: npt.NDArray[np.float64] = sums / np.maximum(hits, 1)
+    return scores
 
 
-def map_char(found: Ranked, gold: Ranked, words: Sequence[str]) -> npt.NDArray[np.float64]:
-    """Compute the same, where a listed word's relevance is its similarity in letters to the gold.
+def map_list(found: Ranked, gold: Ranked) -> npt.NDArray[np.float64]:
+    """Compute each word's average precision over its whole list, float64 (n,).
 
-    It is the largest Dice coefficient of the word's pairs of neighbouring letters (with its edges)
-    with those of a word of the gold list: our reading of the paper's MAP-Char.
+    The sum of `map_word` is divided by the length of the list, so that a right word that the list
+    lacks counts as 0: one hit at place 2 of 4 gives .125. It is 1 for the same words in any order.
+    """
+    sums, _ = _precision(_hits(found, gold))
+    scores: npt.NDArray[np.float64] = sums / found.shape[1]
+    return scores
+
+
+def map_letters(found: Ranked, gold: Ranked, words: Sequence[str]) -> npt.NDArray[np.float64]:
+    """Compute `map_list`, where a listed word is right as far as its letters are a right word's.
+
+    Its relevance is the largest Dice coefficient of the word's pairs of neighbouring letters (with
+    its edges) with those of a word of the gold list. It stands in for dpUGC's MAP-Char, whose rule
+    the slides do not state, and does not give their numbers.
     """
     pairs = [*map(_letters, words), frozenset[str]()]  # the last is no word's
     relevance = np.array(
@@ -58,15 +72,28 @@ def map_char(found: Ranked, gold: Ranked, words: Sequence[str]) -> npt.NDArray[n
             for listed, own in zip(found.tolist(), gold.tolist(), strict=True)
         ]
     )
-    return _average_precision(relevance)
-
-
-def _average_precision(relevance: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    places = np.arange(1, relevance.shape[1] + 1)
-    scores: npt.NDArray[np.float64] = np.mean(
-        relevance * np.cumsum(relevance, axis=1) / places, axis=1
-    )
+    sums, _ = _precision(relevance)
+    scores: npt.NDArray[np.float64] = sums / found.shape[1]
     return scores
+
+
+def _hits(found: Ranked, gold: Ranked) -> npt.NDArray[np.float64]:
+    """Return 1 for each listed word that the gold list has, and 0 for others, (n, k)."""
+    right = (found[:, :, None] == gold[:, None, :]).any(axis=2) & (found >= 0)
+    hits: npt.NDArray[np.float64] = right.astype(np.float64)
+    return hits
+
+
+def _precision(
+    relevance: npt.NDArray[np.float64],
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Add up relevance times precision over the places of each list; return it, and all relevance.
+
+    `relevance` is (n, k), 0 to 1; both sums are (n,).
+    """
+    so_far = np.cumsum(relevance, axis=1)
+    places = np.arange(1, relevance.shape[1] + 1)
+    return np.sum(relevance * so_far / places, axis=1), so_far[:, -1]
 
 
 def _letters(word: str) -> frozenset[str]:

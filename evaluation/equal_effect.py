@@ -1,6 +1,6 @@
 """Epsilons at which two embeddings do the same to words.
 
-Feyisetan, Balle, Drake and Diethe (WSDM 2020), section 4, for GloVe and fastText.
+Feyisetan, Balle, Diethe and Drake (PrivateNLP 2020), section 5, for GloVe and fastText.
 """
 
 from __future__ import annotations

@@ -45,14 +45,16 @@ MEASURES: dict[str, Measure] = {
     "exclusivity": Measure(
         "utility",
         "Topics: exclusivity",
-        "How much the topics' top terms are their own (Bischof and Airoldi 2012), 0 to 1.",
+        "Of the probability that all topics together give to a topic's 20 likeliest terms, the "
+        "share that this topic gives, on average over terms and topics: 1 if no two topics share "
+        "a term, 1 / 20 if all 20 topics are the same.",
         "higher",
     ),
     "coherence": Measure(
         "utility",
         "Topics: coherence",
-        "How often a topic's top terms occur together in the original documents (Mimno et al. "
-        "2011): the more negative, the less they do.",
+        "How often two of a topic's top terms occur together in the original documents (Mimno et "
+        "al. 2011), on average over pairs: the more negative, the less often.",
         "higher",
         least=-math.inf,
         most=math.inf,
@@ -123,14 +125,23 @@ MEASURES: dict[str, Measure] = {
     "map-word": Measure(
         "utility",
         "MAP-Word",
-        "Mean average precision of each word's nearest words against those of vectors learnt from "
-        "the original text (Vu et al. 2019).",
+        "By the rule of Vu et al. (2019): at each right word among a word's nearest, the share of "
+        "words up to it that are right, on average over the *right* words listed. The right words "
+        "are the nearest by vectors learnt from the original text. Right words that are missing "
+        "cost nothing, so that one right word in the first place is 1.",
         "higher",
     ),
-    "map-char": Measure(
+    "map-list": Measure(
         "utility",
-        "MAP-Char",
-        "The same, where a word counts as far as its letters are a right word's.",
+        "MAP over whole lists",
+        "The same sum, divided by the length of the list: 1 only if all right words are listed.",
+        "higher",
+    ),
+    "map-letters": Measure(
+        "utility",
+        "MAP over whole lists, by letters",
+        "The same, where a listed word counts as far as its letters are a right word's. It is not "
+        "the MAP-Char of Vu et al., whose rule is not published.",
         "higher",
     ),
     "word-similarity": Measure(

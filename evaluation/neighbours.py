@@ -1,4 +1,4 @@
-"""Distances from words to their k-th nearest neighbours (figure 2 of the Madlib paper)."""
+"""Distances from words to their k-th nearest neighbours (Madlib, PrivateNLP 2020, figure 2)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Regression of a number on features, out of fold: ridge and support vectors.
 
-Vu, Tran and Jiang: dpUGC (CICLing 2019), section 5, judge word vectors by such a regression on
-users' texts. Features and numbers are standardised by the documents that are learnt from.
+Vu, Tran and Jiang (slides of dpUGC, CICLing 2019, section 3, results #2) judge word vectors by such
+a regression on users' texts, and do not name its target. Features and numbers are standardised by
+the documents that are learnt from.
 """
 
 from __future__ import annotations

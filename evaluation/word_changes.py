@@ -1,6 +1,6 @@
 """The changes that a word-by-word release made, from the words before and after.
 
-N_w and S_w of Feyisetan, Balle, Drake and Diethe (WSDM 2020), section 4, are measured as they
+N_w and S_w of Feyisetan, Balle, Diethe and Drake (PrivateNLP 2020), section 3, are measured as they
 turned out; `quietcorpus.evaluation.calibration` estimates them before a run.
 """
 

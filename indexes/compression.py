@@ -1,4 +1,4 @@
-"""Compression maps, which assign each of V terms to one of K bins (LPLP, section 3.2).
+"""Compression maps, which assign each of V terms to one of K bins (LPLP, section 4).
 
 A map is public. It may depend on public vectors and on the noisy histogram, never on the text.
 """

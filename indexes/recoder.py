@@ -1,8 +1,9 @@
 """The recoder: an MLP after the frozen encoder, which brings documents of one kind close together.
 
-Meehan, Mrini and Chaudhuri: Sentence-level privacy for document embeddings (ACL 2022), section 4.5.
+Meehan, Mrini and Chaudhuri: Sentence-level privacy for document embeddings (ACL 2022), section 4.3.
 `recoder_training` fits it to public documents so that a linear layer predicts a document's cluster
-from the mean of its recoded sentences.
+from the mean of its recoded sentences. Departing from the paper, whose four layers keep the
+encoder's 768 dimensions, the layers narrow to 64.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The training of a recoder, in NumPy: gradients by hand, as the recoder has four layers.
 
-Meehan, Mrini and Chaudhuri: Sentence-level privacy for document embeddings (ACL 2022), section 4.5.
+Meehan, Mrini and Chaudhuri: Sentence-level privacy for document embeddings (ACL 2022), section 4.3.
 AdamW (Loshchilov and Hutter: Decoupled weight decay regularization, ICLR 2019), dropout, and a
-learning rate that falls by a cosine.
+learning rate that falls by a cosine, for 60 epochs. The paper uses Adam for up to 20 epochs, and
+stops by validation.
 """
 
 from __future__ import annotations

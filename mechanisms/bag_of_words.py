@@ -105,7 +105,7 @@ def add_noise(
     offsets: npt.NDArray[np.int64],
     bins: npt.NDArray[np.int32],
 ) -> Bags:
-    """Release the bins of a batch of documents (LPLP, section 3).
+    """Release the bins of a batch of documents (LPLP, section 4).
 
     Args:
         noise: the sampler of `BagOfWords.noise`.

@@ -1,7 +1,7 @@
 """BRR: binary randomised response on a word's code, for metric differential privacy.
 
 Carvalho, Vasiloudis and Feyisetan: BRR, preserving privacy of text data efficiently on device
-(ICML 2021 workshop), algorithm 1.
+(ICML 2021 workshop), section 4, algorithm 3.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Decompression: spread every bin's noisy count over its terms (LPLP, section 3.3).
+"""Decompression: spread every bin's noisy count over its terms (LPLP, section 4).
 
 This is post-processing of the noisy bins and the noisy histogram: it costs nothing.
 """

@@ -1,8 +1,12 @@
 """DeepCandidate: a public document instead of a private one, for sentence-level privacy.
 
-Meehan, Mrini and Chaudhuri: Sentence-level privacy for document embeddings (ACL 2022), sections 4.3
+Meehan, Mrini and Chaudhuri: Sentence-level privacy for document embeddings (ACL 2022), sections 4.2
 and 4.4. A document is a list of k sentence embeddings; candidates are embeddings of public
 documents; one of them is drawn by how central it is among the document's sentences.
+
+Those sections take the smallest depth over directions (`depth`); algorithm 1 in the appendix prints
+the largest (`optimistic-depth`). Departing from the paper, the release is the drawn candidate's raw
+mean embedding, where the paper's classifier sees recoded ones.
 
 Utilities are integers that are computed exactly: embeddings are rounded to a grid first, so that
 every product below is one of whole numbers and exact in floating point, whatever the order of

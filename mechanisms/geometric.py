@@ -1,7 +1,7 @@
 """Two-sided geometric noise, dense and sparse, drawn exactly from the keyed stream.
 
 Pr[Z = z] = (1 - a) / (1 + a) * a^|z| with a = exp(-rate), for a rational rate > 0 (Ghosh,
-Roughgarden and Sundararajan 2009; the noise of LPLP, Schofield et al., section 3). It equals
+Roughgarden and Sundararajan 2009; the noise of LPLP, Schofield et al.). It equals
 G - G' for independent geometric G, G' on 0, 1, 2, ... with Pr[G = g] = (1 - a) a^g.
 """
 

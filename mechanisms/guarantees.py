@@ -17,7 +17,7 @@ SAME_FILES = "the same records at the same places of the same files, with the sa
 
 @dataclass(frozen=True)
 class LimitedPrecision:
-    """(N, epsilon, delta)-limited-precision privacy (Schofield et al., section 2).
+    """(N, epsilon, delta)-limited-precision privacy (Schofield et al., definition 2).
 
     For every two corpora that are equal but for one document, and in that document differ by at
     most `precision` tokens (L1 distance of the bags of words), and for every set S of outputs,
@@ -83,7 +83,7 @@ class MetricPrivacy:
 
 @dataclass(frozen=True)
 class SentencePrivacy:
-    """epsilon-sentence privacy, SentDP (Meehan et al., ACL 2022, definition 2).
+    """epsilon-sentence privacy, SentDP (Meehan et al., ACL 2022, section 3.1).
 
     For every two documents at the same place of two corpora that are equal otherwise, which have
     equally many sentences and differ in one of them, and for every set S of outputs,

@@ -2,7 +2,8 @@
 
 Meehan, Mrini and Chaudhuri: Sentence-level privacy for document embeddings (ACL 2022), the baseline
 of this name in section 5. Every sentence's embedding is clipped to a public box, which holds the
-middle of public sentences' coordinates. Their mean gets Laplace noise of scale
+middle 75 % of public *sentences'* coordinates; the paper's holds those of documents' embeddings,
+which vary less, so that its box is narrower. The sentences' mean gets Laplace noise of scale
 d * w_j / (k * epsilon) in coordinate j, for d dimensions, a box of width w_j and k sentences.
 
 Here clipped coordinates are rounded to whole numbers first, so that their sums are exact and the

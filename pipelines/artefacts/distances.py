@@ -59,7 +59,7 @@ def matched(
 
     The privacy ratio R = P_theirs / P_ours compares the mean (or maximum) distances of two words
     under either metric; at R * epsilon, epsilon times that distance is the same for both (Carvalho
-    et al., BRR, section 4). Where a distance is not known exactly, R errs downwards.
+    et al., BRR, definition 5.1). Where a distance is not known exactly, R errs downwards.
     """
     low, _ = _ends(manifest, theirs, by)
     _, high = _ends(manifest, ours, by)

@@ -1,4 +1,4 @@
-"""The pictures of a comparison, after figures 2 to 6 of Feyisetan et al. (WSDM 2020)."""
+"""The pictures of a comparison, after figures 2 to 6 of Feyisetan et al. (PrivateNLP 2020)."""
 
 from __future__ import annotations
 

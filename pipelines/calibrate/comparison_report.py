@@ -66,7 +66,7 @@ def content(
     """Return all numbers, with everything that is needed to repeat them.
 
     Entropies are in bits: H_0 = log2 S_w and H_infinity = -log2 N_w are proxies of the Renyi
-    entropies of these orders (section 4 of the paper), and log2 of the number of words is the most.
+    entropies of these orders (section 3 of the paper), and log2 of the number of words is the most.
     A null H_infinity belongs to a word that no draw gave: it is above about log2(draws).
     """
     measured = both[0].measured

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from quietcorpus.evaluation.attacks.membership import Membership
 from quietcorpus.evaluation.attacks.user_membership import Pairs, Scores, UserAttack, fits
-from quietcorpus.evaluation.embeddings import map_char, map_word, nearest, similarity
+from quietcorpus.evaluation.embeddings import map_letters, map_list, map_word, nearest, similarity
 from quietcorpus.evaluation.features import counted
 from quietcorpus.evaluation.intervals import over_draws
 from quietcorpus.evaluation.regression import MODELS, correlation, rmse
@@ -198,7 +198,9 @@ class WordEmbeddingsStudy(Study):
         gold = nearest(self._trained(2 * number), self._queries, _NEAREST)
         found = nearest(vectors, self._queries, _NEAREST)
         yield Observation("map-word", subject, float(map_word(found, gold).mean()))
-        yield Observation("map-char", subject, float(map_char(found, gold, self._words).mean()))
+        yield Observation("map-list", subject, float(map_list(found, gold).mean()))
+        letters = map_letters(found, gold, self._words)
+        yield Observation("map-letters", subject, float(letters.mean()))
         known = {word: place for word, place in self._numbers.items() if vectors[place].any()}
         for name in _JUDGED:
             score, _ = similarity(vectors, known, _judged(name))

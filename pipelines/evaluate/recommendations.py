@@ -261,7 +261,7 @@ def _pool_far(found: Findings) -> Iterator[Advice]:
 
 
 def _vectors_lost(found: Findings) -> Iterator[Advice]:
-    own, original = found.mean("map-word"), found.mean("map-word", "original")
+    own, original = found.mean("map-list"), found.mean("map-list", "original")
     if own is not None and original is not None and own < VECTORS * original:
         yield (
             f"Nearest words agree with a MAP of {own:.2f}, and those of two trainings without "
@@ -381,7 +381,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "vectors-lost",
         "utility",
-        f"MAP-Word is below {VECTORS:.0%} of the original's",
+        f"MAP over whole lists is below {VECTORS:.0%} of the original's",
         "more users, fewer words, or raise `epsilon`",
         _vectors_lost,
     ),

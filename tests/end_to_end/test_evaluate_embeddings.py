@@ -159,7 +159,7 @@ def test_the_other_measures(evaluated: Workspace) -> None:
     assert judged == {"wordsim353", "simlex999"}
     found = figures(content)
     assert found["map-word", "original"] > found["map-word", "release"] > 0
-    assert found["map-char", "release"] > found["map-word", "release"]
+    assert found["map-letters", "release"] > found["map-list", "release"]
 
 
 def test_no_text_and_no_name_is_written_meanwhile(evaluated: Workspace) -> None:

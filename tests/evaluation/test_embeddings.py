@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quietcorpus.evaluation.embeddings import map_char, map_word, nearest, similarity
+from quietcorpus.evaluation.embeddings import map_letters, map_list, map_word, nearest, similarity
 
 WORDS = ["night", "nights", "day", "sun"]
 
@@ -24,27 +24,40 @@ def test_a_word_without_a_vector_is_near_to_nothing() -> None:
     found = nearest(vectors, np.array([0, 1]), 2)
     assert found.tolist() == [[2, -1], [-1, -1]]
     gold = np.array([[1, 2], [0, 2]])
-    assert map_word(found, gold).tolist() == [0.5, 0]
-    assert map_char(found, gold, WORDS)[1] == 0
+    assert map_list(found, gold).tolist() == [0.5, 0]
+    assert map_word(found, gold).tolist() == [1, 0]
+    assert map_letters(found, gold, WORDS)[1] == 0
 
 
 @given(st.permutations(range(1, 7)))
 def test_map_of_the_same_words_in_any_order(listed: list[int]) -> None:
-    assert map_word(np.array([listed]), np.array([range(1, 7)]))[0] == pytest.approx(1)
+    for measure in (map_list, map_word):
+        assert measure(np.array([listed]), np.array([range(1, 7)]))[0] == pytest.approx(1)
 
 
-def test_map_by_hand() -> None:
-    # Found: relevant, not, relevant. Kills: precision at every place, a mean over what was found.
-    found, gold = np.array([[5, 9, 6]]), np.array([[5, 6, 7]])
-    assert map_word(found, gold)[0] == pytest.approx((1 + 0 + 2 / 3) / 3)
-    assert map_word(np.array([[9, 8, 5]]), gold)[0] == pytest.approx(1 / 9)
+@pytest.mark.parametrize(
+    ("found", "hits", "whole"),
+    [
+        ([9, 5, 8, 4], 1 / 2, 1 / 8),  # in the slides of dpUGC, "eight", DP: .5
+        ([9, 8, 5, 4], 1 / 3, 1 / 12),  # "eight", non-DP: .33
+        ([9, 8, 4, 3], 0, 0),  # "three" and "they": 0
+        ([5, 9, 6, 4], (1 + 2 / 3) / 2, (1 + 2 / 3) / 4),
+        ([5, 9, 8, 4], 1, 1 / 4),
+    ],
+)
+def test_map_by_hand(found: list[int], hits: float, whole: float) -> None:
+    # The gold list is 5, 6, 7, 0. Kills: the paper's rule for ours or ours for the paper's,
+    # precision at every place, a division by no hits.
+    lists = np.array([found]), np.array([[5, 6, 7, 0]])
+    assert map_word(*lists)[0] == pytest.approx(hits)
+    assert map_list(*lists)[0] == pytest.approx(whole)
 
 
 def test_map_by_letters() -> None:
     # <night> and <nights> share 5 of 6 and 7 pairs of letters. Kills: letters instead of pairs.
-    assert map_char(np.array([[0]]), np.array([[1]]), WORDS)[0] == pytest.approx((10 / 13) ** 2)
-    assert map_char(np.array([[2]]), np.array([[2]]), WORDS)[0] == 1
-    assert map_char(np.array([[3]]), np.array([[2]]), WORDS)[0] == 0
+    assert map_letters(np.array([[0]]), np.array([[1]]), WORDS)[0] == pytest.approx((10 / 13) ** 2)
+    assert map_letters(np.array([[2]]), np.array([[2]]), WORDS)[0] == 1
+    assert map_letters(np.array([[3]]), np.array([[2]]), WORDS)[0] == 0
 
 
 def test_similarity_is_a_rank_correlation_of_known_pairs() -> None:

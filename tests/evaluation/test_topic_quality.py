@@ -18,33 +18,41 @@ TOPICS = np.array([[0.5, 0.3, 0.2, 0.0], [0.5, 0.0, 0.1, 0.4]])
 
 
 def test_exclusivity_by_hand() -> None:
-    # Ranks of phi: 4/4, 3/4, 2/4, 1/4 and 4, 1, 2, 3. Of phi / sum, (.5, 1, 2/3, 0) and (.5, 0,
-    # 1/3, 1): 2, 4, 3, 1 and 3, 1, 2, 4. The top two are 0, 1 and 0, 3. Kills: an arithmetic
-    # mean, ranks over topics, top terms by FREX, one rank used twice.
-    first = (2 / (4 / 4 + 4 / 2) + 2 / (4 / 3 + 4 / 4)) / 2
-    second = (2 / (4 / 4 + 4 / 3) + 2 / (4 / 3 + 4 / 4)) / 2
-    np.testing.assert_allclose(exclusivity(TOPICS, 2), [first, second])
+    # The top two terms are 0, 1 and 0, 3, and phi / sum is (1/2, 1, 2/3, 0) and (1/2, 0, 1/3, 1).
+    # With one term alone, both topics have term 0. Kills: ranks in place of shares, shares of the
+    # topic's own sum, all terms for the top ones, top terms by share.
+    np.testing.assert_allclose(exclusivity(TOPICS, 2), [(1 / 2 + 1) / 2, (1 / 2 + 1) / 2])
+    np.testing.assert_allclose(exclusivity(TOPICS, 1), [1 / 2, 1 / 2])
+    np.testing.assert_allclose(exclusivity(TOPICS, 3), [13 / 18, 11 / 18])
 
 
-def test_equal_values_have_the_rank_of_the_last() -> None:
-    # An empirical distribution function counts what is no larger. Kills: average or minimum ranks.
-    np.testing.assert_allclose(exclusivity(np.full((3, 5), 0.2), 4), [1, 1, 1])
+def test_the_range_of_exclusivity() -> None:
+    # Kills: a measure without a range, as the mean of ranks was: 1 for topics that are the same.
+    np.testing.assert_allclose(exclusivity(np.full((3, 5), 0.2), 4), [1 / 3] * 3)
+    np.testing.assert_allclose(exclusivity(np.kron(np.eye(3), np.full(4, 0.25)), 4), [1] * 3)
 
 
 def test_own_terms_are_more_exclusive_than_shared_ones() -> None:
-    # Four terms of each topic's own and four of all: 16 terms, 8 of other topics. Where the shared
-    # ones are on top, their share of 1/3 has the rank 12/16. Control: where its own are, all is 1.
+    # Four terms of each topic's own and four of all. Control: where its own are on top, all is 1.
     own, shared = np.kron(np.eye(3), np.ones(4)), np.ones((3, 4))
-    shared_on_top = np.hstack([shared / 5, own / 20])
-    own_on_top = np.hstack([shared / 20, own / 5])
-    np.testing.assert_allclose(exclusivity(shared_on_top, 4), 2 / (1 + 16 / 12))
-    np.testing.assert_allclose(exclusivity(own_on_top, 4), 1)
+    np.testing.assert_allclose(exclusivity(np.hstack([shared / 5, own / 20]), 4), 1 / 3)
+    np.testing.assert_allclose(exclusivity(np.hstack([shared / 20, own / 5]), 4), 1)
+
+
+@UNHURRIED
+@given(arrays(np.float64, st.tuples(st.integers(1, 5), st.just(6)), elements=st.floats(0, 9)))
+def test_exclusivity_is_between_one_in_t_and_one(phi: np.ndarray) -> None:
+    # The bound that the docstring proves. Kills: terms that no topic has, and top terms of others.
+    assume(np.count_nonzero(phi.sum(axis=0)) >= 3)
+    scores = exclusivity(phi, 3)
+    assert scores.max() <= 1 + 1e-12
+    assert scores.mean() >= 1 / len(phi) - 1e-12
 
 
 @UNHURRIED
 @given(st.lists(st.integers(0, 4), max_size=6))
 def test_unused_vocabulary_changes_nothing(places: list[int]) -> None:
-    # Kills: a division by zero, and ranks among terms that no topic has.
+    # Kills: a division by zero.
     padded = np.insert(TOPICS, places, 0, axis=1).astype(np.float32)
     np.testing.assert_allclose(exclusivity(padded, 3), exclusivity(TOPICS, 3))
 
@@ -59,13 +67,13 @@ def test_more_top_terms_than_there_are() -> None:
 def test_coherence_by_hand() -> None:
     # D = 3, 2, 1; D(1, 0) = 2, D(2, 0) = 0, D(2, 1) = 0. In the order 0, 1, 2 the pairs give 3/3,
     # 1/3 and 1/2; in the order 2, 1, 0 they give 1/1, 1/1, 3/2. Kills: counts for presence,
-    # D(v_m) below, a mean for the sum, no + 1, a stored zero taken for a term.
+    # D(v_m) below, a sum for the mean, no + 1, a stored zero taken for a term.
     rows = np.array([[5, 1, 0], [1, 2, 0], [1, 0, 0], [0, 0, 7]])
     counts = sp.csr_array(rows)
     counts.data[counts.data == 7] = 0
     counts = sp.csr_array(sp.vstack([counts, sp.csr_array([[0, 0, 3]])]))
     tops = np.array([[0, 1, 2], [2, 1, 0]], dtype=np.int32)
-    np.testing.assert_allclose(coherence(counts, tops), np.log([1 / 6, 3 / 2]))
+    np.testing.assert_allclose(coherence(counts, tops), np.log([1 / 6, 3 / 2]) / 3)
 
 
 def test_terms_that_the_corpus_lacks_gain_nothing() -> None:
@@ -79,7 +87,7 @@ def test_terms_that_the_corpus_lacks_gain_nothing() -> None:
 @UNHURRIED
 @given(arrays(np.int64, st.tuples(st.integers(2, 12), st.just(6)), elements=st.integers(0, 2)))
 def test_coherence_is_gensims(rows: np.ndarray) -> None:
-    # gensim takes the mean over pairs, and adds a constant to D(v_m, v_l) / n: 1e-12, here 1 / n.
+    # gensim adds a constant to D(v_m, v_l) / n: 1e-12, here 1 / n.
     # It gives 0 to a pair whose v_l is absent: such corpora are left out.
     # Kills: the order of the pair, or of the terms, turned round; a pair left out or taken twice.
     assume((rows > 0).any(axis=0).all())
@@ -94,7 +102,7 @@ def test_coherence_is_gensims(rows: np.ndarray) -> None:
             dictionary=_Names(names),
             coherence="u_mass",
         )
-        expected = np.array(model.get_coherence_per_topic()) * 15
+        expected = np.array(model.get_coherence_per_topic())
     np.testing.assert_allclose(coherence(sp.csr_array(rows), tops), expected, atol=1e-12)
 
 

@@ -71,7 +71,7 @@ FIRES = {
         found(figure("f1", "exact", 0.4 - JUST), HALF, kind="public-texts"),
         found(figure("f1", "exact", 0.4 + JUST), HALF, kind="public-texts"),
     ),
-    "vectors-lost": (pair("map-word", 0.2 - JUST, 0.4), pair("map-word", 0.2, 0.4)),
+    "vectors-lost": (pair("map-list", 0.2 - JUST, 0.4), pair("map-list", 0.2, 0.4)),
 }
 
 
