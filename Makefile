@@ -44,7 +44,7 @@ help:
 	@echo "make utility-public-large  the same from half a million texts, one round and two (half an hour)"
 	@echo "make attacks  what attackers find in text by Madlib and BRR (a quarter of an hour)"
 	@echo "make utility-maps  all maps of bags of words in one table (half an hour)"
-	@echo "make utility-known-topics  random bins against bins by frequency, on drawn documents (five minutes)"
+	@echo "make utility-known-topics  random bins against bins by frequency, on drawn documents (ten minutes)"
 	@echo "make utility-sentences  what classifiers learn from sentence embeddings (an hour)"
 	@echo "make sentences-figure  the paper's figure on them, with Madlib, and the encoder's speed (hours)"
 	@echo "make utility-languages  the same in six languages (ten minutes)"

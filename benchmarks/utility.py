@@ -30,6 +30,7 @@ from marked_tables import write_tables
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from tqdm import tqdm
 
+from quietcorpus.evaluation.topic_quality import coherence, exclusivity
 from quietcorpus.evaluation.topics import (
     agreement,
     density_ratio,
@@ -200,13 +201,16 @@ def measure(cell: Cell, corpus: Corpus) -> dict[str, Any]:
     fitted, drawn = subset(counts, cell.seed), time.perf_counter()
     # The references take the sampler's seeds below REFERENCES; no other fit shares one.
     seed = cell.seed + (0 if cell.method == ORIGINAL else REFERENCES)
-    topics = top_terms(fit_topics(fitted, TOPICS, iterations=SWEEPS, seed=seed), TOP_TERMS)
+    found = fit_topics(fitted, TOPICS, iterations=SWEEPS, seed=seed)
+    topics = top_terms(found, TOP_TERMS)
     return {
         "cell": asdict(cell),
         "length": length_ratio(corpus.counts, counts),
         "density": density_ratio(corpus.counts, counts),
         "fitted": fitted.shape[0],
         "topics": topics.tolist(),
+        "exclusivity": float(exclusivity(found, TOP_TERMS).mean()),
+        "coherence": float(coherence(corpus.counts, topics).mean()),
         "seconds": [round(drawn - began, 1), round(time.perf_counter() - drawn, 1)],
     }
 
@@ -258,7 +262,8 @@ class Results:
 
 def spread(values: Iterable[float]) -> str:
     values = list(values)
-    return f"{np.mean(values):.3f} ({min(values):.3f}-{max(values):.3f})"
+    between = "-" if min(values) >= 0 else " to "
+    return f"{np.mean(values):.3f} ({min(values):.3f}{between}{max(values):.3f})"
 
 
 def tables(results: Results, terms: int, documents: int) -> str:
@@ -267,21 +272,22 @@ def tables(results: Results, terms: int, documents: int) -> str:
     for cell in results.rows:
         groups[Cell(**{**asdict(cell), "seed": 0})].append(cell)
 
-    def line(group: Cell, *first: object) -> str:
+    def line(group: Cell, *first: object, quality: tuple[str, ...] = ()) -> str:
         cells = groups[group]
         rows = [results.rows[cell] for cell in cells]
         fitted = round(np.mean([row["fitted"] for row in rows]))
         scores = [
             spread(results.jaccard(cell) for cell in cells),
+            *(spread(row[key] for row in rows) for key in quality),
             *(f"{np.mean([row[key] for row in rows]):.3g}" for key in ("length", "density")),
             "all" if fitted == documents else f"{fitted:,}",
             len(rows),
         ]
         return "| " + " | ".join(map(str, [*first, *scores])) + " |"
 
-    def table(first: list[str], lines: Iterable[str]) -> list[str]:
-        names = [*first, "topic Jaccard", "length ratio", "density ratio", "documents fitted"]
-        names.append("runs")
+    def table(first: list[str], lines: Iterable[str], *quality: str) -> list[str]:
+        names = [*first, "topic Jaccard", *quality, "length ratio", "density ratio"]
+        names += ["documents fitted", "runs"]
         return [f"| {' | '.join(names)} |", "|---" * len(names) + "|", *lines, ""]
 
     def proved(group: Cell) -> str:
@@ -301,12 +307,16 @@ def tables(results: Results, terms: int, documents: int) -> str:
         for epsilon in SWEPT_EPSILONS
         if (group := Cell(0, "frequency", "tight", bins, str(epsilon), 1)) in groups
     ]
-    bounds = [line(Cell(0, ORIGINAL), "ceiling"), line(Cell(0, UNIGRAMS), "floor")]
+    quality = "exclusivity", "coherence"
+    bounds = [
+        line(Cell(0, method), name, quality=quality)
+        for method, name in ((ORIGINAL, "ceiling"), (UNIGRAMS, "floor"))
+    ]
     return "\n".join(
         [
             f"{documents:,} documents, {terms:,} terms, {TOPICS} topics, top {TOP_TERMS} terms.",
             "",
-            *table(["bound"], bounds),
+            *table(["bound"], bounds, *quality),
             f"### Maps and accountings, K = {COMPARED_BINS}",
             "",
             *table(["epsilon", "N", "map", "accounting", "proved epsilon"], compared),
