@@ -27,6 +27,7 @@ from quietcorpus.transforms.metrics import Progress
 from quietcorpus.transforms.parts import require_all
 from quietcorpus.transforms.reading.documents import Corpus, Documents, Split
 from quietcorpus.transforms.reading.identifiers import TAG, Identifiers
+from quietcorpus.transforms.reading.spelling import as_text
 from quietcorpus.transforms.shards import TALLIES, RejectLog, Seen, Tally
 from quietcorpus.transforms.vocabulary import KeySource
 
@@ -52,7 +53,7 @@ class Strata:
     def numbers(self, documents: Documents) -> npt.NDArray[np.int64]:
         """Return the number of each document's label, int64 (n,); -1 for one that is not listed."""
         known = {label: number for number, label in enumerate(self.labels)}
-        values = documents.columns[self.column].cast(pa.large_string()).to_pylist()
+        values = as_text(documents.columns[self.column]).to_pylist()
         return np.array([known.get(value, -1) for value in values], dtype=np.int64)
 
 

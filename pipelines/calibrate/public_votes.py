@@ -27,6 +27,7 @@ from quietcorpus.pipelines.spec.public_texts import MOST_LABELS
 from quietcorpus.transforms.artefacts.encoder import Encoder
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import Corpus
+from quietcorpus.transforms.reading.spelling import as_text
 from quietcorpus.transforms.votes import AT_ONCE, Strata
 
 LEAST = 20
@@ -78,7 +79,7 @@ class VotingDocuments:
         texts = pa.concat_arrays([nothing, *(part.texts for part in parts)])
         strata, labels = np.zeros(len(texts), np.int64), 1
         if label is not None:
-            columns = [part.columns[label].cast(pa.large_string()) for part in parts]
+            columns = [as_text(part.columns[label]) for part in parts]
             values = sorted({value for own in columns for value in own.to_pylist()} - {None})
             _check_labels(label, values)
             listed = Strata(label, tuple(values))

@@ -21,7 +21,7 @@ from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import places
 from quietcorpus.transforms.reading.documents import Corpus, Documents
 from quietcorpus.transforms.reading.sources import plan, read
-from quietcorpus.transforms.reading.spelling import spelled
+from quietcorpus.transforms.reading.spelling import as_text, spelled
 
 _DOCUMENTS_A_FILE = 1 << 16
 _BYTES_A_FILE = 1 << 27
@@ -134,7 +134,7 @@ def _table(documents: Documents, corpus: Corpus, first: int) -> pa.Table:
     ids = np.arange(first, first + len(documents.rows)).astype(str)
     columns = {"text": documents.texts, ID: pa.array(ids.tolist(), pa.large_string())}
     for key, name in corpus.also:
-        columns[name] = own[name].cast(pa.large_string())
+        columns[name] = as_text(own[name])
         if key == _USER:
             columns[name] = pa.array(spelled(own[name], key, name), pa.large_string())
     return pa.table(columns)

@@ -16,6 +16,7 @@ from quietcorpus.mechanisms.guarantees import DocumentPrivacy, UserPrivacy
 from quietcorpus.pipelines.card.loading import LoadedRelease
 from quietcorpus.pipelines.spec.mechanism import MechanismSpec
 from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.reading.spelling import as_text
 from quietcorpus.transforms.users.users import Users
 
 ID = "quietcorpus_canary"
@@ -109,7 +110,7 @@ def rows_of(loaded: LoadedRelease, canaries: int) -> pa.Table:
     """Return the rows of the canaries, in their order."""
     rows = loaded.rows
     wanted = pa.array([id_of(number) for number in range(canaries)], pa.large_string())
-    places = pc.index_in(wanted, value_set=rows["id"].cast(pa.large_string()).combine_chunks())
+    places = pc.index_in(wanted, value_set=as_text(rows["id"]).combine_chunks())
     return rows.take(places)
 
 

@@ -15,6 +15,7 @@ from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import Corpus, Documents
 from quietcorpus.transforms.reading.sources import plan, read
+from quietcorpus.transforms.reading.spelling import as_text
 
 Strings = npt.NDArray[np.object_]
 """A column's values as strings, object (n,); None for a missing value."""
@@ -166,9 +167,6 @@ def _batches(corpus: Corpus) -> Iterator[Documents]:
 
 def _records(corpus: Corpus) -> Iterator[tuple[str, _Values]]:
     for documents in _batches(corpus):
-        columns = {
-            name: documents.columns[name].cast(pa.large_string()).to_pylist()
-            for name in corpus.columns
-        }
+        columns = {name: as_text(documents.columns[name]).to_pylist() for name in corpus.columns}
         for row, text in enumerate(documents.texts.to_pylist()):
             yield text, {name: values[row] for name, values in columns.items()}

@@ -17,6 +17,7 @@ from quietcorpus.pipelines.evaluate.corpus import Columns, Sample, Strings, stri
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.rows import Privatizer
+from quietcorpus.transforms.reading.spelling import as_text
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def released(output: str, card: Card, columns: Columns, sample: Sample, seed: in
     rows = pa.concat_tables(_tables(output, card))
     if columns.id in card.kept and sample.ids is not None:
         released_as = "id" if columns.id == card.id_column else columns.id
-        ids = rows[released_as].cast(pa.large_string()).combine_chunks()
+        ids = as_text(rows[released_as]).combine_chunks()
         return Draw(rows.take(_places(columns.id, ids, sample.ids)), True, sample.labels)
     count = min(len(sample), len(rows))
     chosen = np.sort(np.random.default_rng(seed).choice(len(rows), count, replace=False))
@@ -83,7 +84,7 @@ def alone(output: str, card: Card) -> dict[str, float]:
 def _strings(rows: pa.Table, name: str | None) -> Strings | None:
     if name is None or name not in rows.column_names:
         return None
-    return strings(rows[name].cast(pa.large_string()).to_pylist())
+    return strings(as_text(rows[name]).to_pylist())
 
 
 def _tables(output: str, card: Card) -> Iterator[pa.Table]:

@@ -107,6 +107,7 @@ def answers(
         if key != "language" and name is not None and name not in names:
             listed = names if corpus.endswith(".parquet") else None
             raise InputError(missing_column(key, name, corpus, listed))
+    _check_types(corpus, found, given)
     text = given.get("text") or columns.text_column(found)
     of_users = protected is Protected.USERS
     _check_of_use(wanted, protected, given, users)
@@ -131,6 +132,21 @@ def answers(
         _release_id(corpus, wanted, protected),
         _language(wanted, given.get("language") or _written_in(found, text)),
     )
+
+
+def _check_types(
+    corpus: str, found: Sequence[columns.Column], given: Mapping[str, str | None]
+) -> None:
+    """Raise InputError for a column whose values a release does not take for what is given."""
+    for one in found:
+        for key in (key for key in ("text", "id", "user") if given.get(key) == one.name):
+            if one.is_empty or (one.strings if key == "text" else one.tells_apart):
+                continue
+            wanted = "strings" if key == "text" else "strings or whole numbers"
+            raise InputError(
+                one.fault
+                or f"{key}: {one.name} in {corpus} has other values; name a column of {wanted}"
+            )
 
 
 def _written_in(found: Sequence[columns.Column], text: str) -> str | None:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from quietcorpus.indexes.segmentation import letters_by_script
 from quietcorpus.indexes.written_language import language_of
 from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.reading.sources import first_records
+from quietcorpus.transforms.reading.columns import is_text
+from quietcorpus.transforms.reading.first_values import FirstValues, first_values
+from quietcorpus.transforms.reading.spelling import spelled
 
 RECORDS = 1000
 _ID = re.compile(r"(^|[_.-])(id|uuid|guid|key|number|no)$|[a-z](Id|ID)$", re.IGNORECASE)
@@ -30,13 +34,15 @@ class Column:
 
     Attributes:
         name: its name.
-        records: the number of records that were looked at.
-        strings: whether all its values are strings.
-        words: the mean number of words of a value; 0 unless all are strings. Three characters of a
+        records: the number of records that were looked at; 0 for a column that was not.
+        strings: whether its values are strings.
+        words: the mean number of words of a value; 0 unless they are strings. Three characters of a
             script without spaces count as a word.
         distinct: the number of different values.
         missing: the number of records without a value.
+        tells_apart: whether a release can compare its values, so that it may name ids or users.
         language: the code of the language that its texts seem to be in, or None.
+        fault: the reason why the column cannot be read, if that is so.
     """
 
     name: str
@@ -45,20 +51,37 @@ class Column:
     words: float
     distinct: int
     missing: int
+    tells_apart: bool = True
     language: str | None = None
+    fault: str | None = None
 
     @classmethod
-    def of(cls, name: str, values: Sequence[Any]) -> Column:
-        """Describe the values of a column; None is a missing one."""
-        there = [value for value in values if value is not None]
-        strings = bool(there) and all(isinstance(value, str) for value in there)
-        counts = [letters_by_script(value) for value in there] if strings else []
-        apart = sum(len(value.split()) for value in there) if strings else 0
+    def of(cls, first: FirstValues) -> Column:
+        """Describe a column by its first values."""
+        values = first.values
+        if values is None or not len(values):
+            return cls(
+                first.name, first.missing, False, 0, 0, first.missing, False, None, first.fault
+            )
+        texts = values.cast(pa.string()).to_pylist() if is_text(values.type) else []
+        counts = [letters_by_script(text) for text in texts]
+        apart = sum(len(text.split()) for text in texts)
         together = sum((own.total() - own["kana"]) // 3 for own in counts)
-        words = (apart + together) / max(1, len(there))
-        distinct = len({value if strings else repr(value) for value in there})
-        missing, language = len(values) - len(there), language_of(there) if strings else None
-        return cls(name, len(values), strings, words, distinct, missing, language)
+        return cls(
+            first.name,
+            len(values) + first.missing,
+            bool(texts),
+            (apart + together) / len(values),
+            pc.count_distinct(values).as_py(),
+            first.missing,
+            _tells_apart(values),
+            language_of(texts) if texts else None,
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether none of the records has a value."""
+        return 0 < self.records == self.missing
 
     @property
     def is_unique(self) -> bool:
@@ -72,17 +95,32 @@ class Column:
         return few and self.words < _LEAST_WORDS
 
 
+def _tells_apart(values: pa.Array) -> bool:
+    try:
+        spelled(pa.chunked_array([values]), "id", "")
+    except InputError:
+        return False
+    return True
+
+
 def look(pattern: str) -> list[Column]:
-    """Describe the columns of a corpus, from at most 1,000 records of its first file."""
-    records = first_records(pattern, RECORDS)
-    names = dict.fromkeys(name for record in records for name in record)
+    """Describe the columns of a corpus, from at most 1,000 records of one file."""
+    found = first_values(pattern, RECORDS)
     # They are written into the spec; a file without a header has private text in their place.
-    if any(len(name.split()) >= _LEAST_WORDS for name in names):
+    if any(len(one.name.split()) >= _LEAST_WORDS or not _is_utf8(one.name) for one in found):
         raise InputError(
-            f"input.path: {pattern} has texts in place of column names; give a CSV "
-            "file a header, and JSON objects keys that are names"
+            f"input.path: {pattern} has texts in place of column names, or names that are not "
+            "UTF-8; give a CSV file a header, and JSON objects keys that are names"
         )
-    return [Column.of(name, [record.get(name) for record in records]) for name in names]
+    return [Column.of(one) for one in found]
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def text_column(columns: Sequence[Column]) -> str:
@@ -90,7 +128,8 @@ def text_column(columns: Sequence[Column]) -> str:
     texts = [one for one in columns if one.words >= _LEAST_WORDS]
     named = [one for one in columns if one.strings and _TEXT.search(one.name.lower())]
     if not texts and not named:
-        raise InputError("text: no column looks like text; name the one that holds it")
+        fault = next((one.fault for one in columns if one.fault), None)
+        raise InputError(fault or "text: no column looks like text; name the one that holds it")
     return max(texts or named, key=lambda one: one.words).name
 
 
@@ -110,4 +149,5 @@ def label_columns(columns: Sequence[Column], text: str) -> list[str]:
 
 
 def _named(columns: Sequence[Column], pattern: re.Pattern[str], text: str) -> Iterator[Column]:
-    return (one for one in columns if pattern.search(one.name) and one.name != text)
+    named = (one for one in columns if pattern.search(one.name) and one.name != text)
+    return (one for one in named if one.tells_apart)

@@ -81,7 +81,7 @@ NO_USERS = {
     "none.csv": "has no column 'author'; check the spelling",
     "none.txt": "is plain text and has no column 'author'; give Parquet",
     "list.parquet": "author in {path} is of type list<element: string>; name a column of strings",
-    "null.parquet": "author in {path} is of type null; name a column of strings or numbers",
+    "null.parquet": "author in {path} is of type null, and has no value there, nor in other files",
 }
 
 
@@ -104,14 +104,6 @@ def test_no_column_of_groups(prepared: Workspace) -> None:
         f"mechanism.budgets.column: {prepared.input}/corpus.parquet has no column 'teams'; it has "
         "'author', 'team', 'text'"
     )
-
-
-def test_users_who_are_strings_here_and_numbers_there(prepared: Workspace) -> None:
-    # Kills: blaming a key that the spec does not have.
-    prepared.parquet({"author": [1, 2], "team": ["gold"] * 2, "text": ["a"] * 2}, "more.parquet")
-    message = refusal(prepared, changes_of(prepared, "cooccurrence"))
-    assert message.startswith("mechanism.user: ")
-    assert "has other column types than" in message
 
 
 @pytest.mark.parametrize("method", EITHER)

@@ -21,6 +21,7 @@ from quietcorpus.pipelines.artefacts.vocabulary import LISTED
 from quietcorpus.pipelines.init import columns
 from quietcorpus.pipelines.init.answers import PROTECTS, Answers, Protected, Wanted, answers
 from quietcorpus.pipelines.init.proposal import propose
+from quietcorpus.transforms.reading.first_values import FirstValues
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -135,7 +136,8 @@ def test_columns_of_any_name(names: list[str]) -> None:
 
 
 def described(**values: list[Any]) -> list[columns.Column]:
-    return [columns.Column.of(name, found) for name, found in values.items()]
+    first = [FirstValues(name, pa.array(found)) for name, found in values.items()]
+    return list(map(columns.Column.of, first))
 
 
 LONG = [f"this is the text of number {number}" for number in range(40)]

@@ -12,7 +12,7 @@ import pyarrow as pa
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
-from quietcorpus.transforms.errors import blamed, client_errors
+from quietcorpus.transforms.errors import InputError, blamed, client_errors
 from quietcorpus.transforms.reading.columns import (
     batch_rows,
     checked_schema,
@@ -41,18 +41,20 @@ def plan(uri: str, corpus: Corpus) -> Plan:
     def columns(source: pa.NativeFile) -> Iterator[pa.Schema]:
         yield checked_schema(uri, _schema(source), corpus)  # the names in it may be damaged, too
 
-    (schema,) = _guarded(uri, columns)
-    return Plan([Split(uri, "arrow")], schema)
+    try:
+        (schema,) = _guarded(uri, columns)
+        return Plan([Split(uri, "arrow")], schema)
+    except InputError:
+        if is_without_rows(uri):  # and so an empty table, which may have lost its columns' types
+            return Plan([], pa.schema([]))
+        raise
 
 
 def read(split: Split, corpus: Corpus) -> Iterator[Documents]:
-    """Yield the documents of a file, in batches that depend on the file alone.
-
-    A record batch is held at a time, as the file's writer cut it.
-    """
+    """Yield the documents of a file, in batches that depend on the file alone."""
     columns = list(dict.fromkeys([corpus.text, *corpus.columns]))
     row = 0
-    for batch in _guarded(split.uri, lambda source: _record_batches(source, columns)):
+    for batch in batches(split.uri, columns):
         size = batch_rows(len(batch), batch.nbytes)
         for start in range(0, len(batch), size):
             part = batch.slice(start, size)
@@ -60,11 +62,29 @@ def read(split: Split, corpus: Corpus) -> Iterator[Documents]:
             row += len(part)
 
 
-def first_records(uri: str, _: str, most: int) -> list[dict[str, Any]]:
-    """Return a file's first records, as `sources.first_records` does."""
-    batches = _guarded(uri, lambda source: _record_batches(source, None))
-    first = next(batches, None)
-    return [] if first is None else list(first.slice(0, most).to_pylist())
+def schema_of(uri: str) -> pa.Schema:
+    """Return a file's schema; raises InputError if it cannot be read."""
+
+    def schemas(source: pa.NativeFile) -> Iterator[pa.Schema]:
+        schema = _schema(source)
+        list(schema.names)  # they may be damaged, too
+        yield schema
+
+    (schema,) = _guarded(uri, schemas)
+    return schema
+
+
+def is_without_rows(uri: str) -> bool:
+    """Return whether a file holds no record."""
+    return next(_guarded(uri, lambda source: _record_batches(source, [])), None) is None
+
+
+def batches(uri: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the record batches that have rows, with these columns alone, as their writer cut them.
+
+    Raises InputError for damage, and for a value of the columns that lies outside of its buffers.
+    """
+    return _guarded(uri, lambda source: _record_batches(source, columns))
 
 
 def _guarded(uri: str, parse: Callable[[pa.NativeFile], Iterator[Any]]) -> Iterator[Any]:
@@ -93,23 +113,21 @@ def _schema(source: pa.NativeFile) -> pa.Schema:
     return schema
 
 
-def _record_batches(
-    source: pa.NativeFile, columns: Sequence[str] | None
-) -> Iterator[pa.RecordBatch]:
-    """Yield the record batches that have rows, with these columns alone; None is for all."""
+def _record_batches(source: pa.NativeFile, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     opened = _opener(source)
     schema = _schema(source)
     source.seek(0)
+    wanted = sorted(map(schema.get_field_index, columns))
     options = pa.ipc.IpcReadOptions(
         use_threads=False,  # a thread may remain, and wait for ever when the interpreter ends
-        included_fields=sorted(map(schema.get_field_index, columns or schema.names)),
+        included_fields=wanted or [0][: len(schema)],  # none would be all
     )
     reader = opened(source, options=options)
     if opened is pa.ipc.open_file:
-        batches = map(reader.get_batch, range(reader.num_record_batches))
+        found = map(reader.get_batch, range(reader.num_record_batches))
     else:
-        batches = iter(reader)
-    for batch in batches:
+        found = iter(reader)
+    for batch in found:
         if len(batch):
             yield _validated(batch)
     if opened is pa.ipc.open_stream and source.tell() != source.size():

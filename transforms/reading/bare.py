@@ -15,6 +15,16 @@ _LEAVES = (
     pa.types.is_fixed_size_binary,
 )
 _UNKNOWN = "no plain form of this type is known"
+_DIFFER = "no type has the values of both"
+_SIGNED = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
+_WIDENING = (
+    _SIGNED,
+    (pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()),
+    (pa.float16(), pa.float32(), pa.float64()),
+    (pa.string(), pa.large_string()),
+    (pa.binary(), pa.large_binary()),
+)
+_UNITS = ("s", "ms", "us", "ns")
 
 
 def bare_field(field: pa.Field) -> pa.Field:
@@ -71,3 +81,67 @@ def _bare_leaf(kind: pa.DataType) -> pa.DataType:
 def plain(column: pa.Array) -> pa.Array:
     """Return the same values as a column of a bare type."""
     return column.cast(bare(column.type))
+
+
+def common(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    """Return the narrowest type that has the values of two bare types, all as they are.
+
+    Numbers with and without a fraction have none, nor have moments with and without a time zone.
+    Raises TypeError if there is none.
+    """
+    if one.equals(other) or pa.types.is_null(other):
+        return one
+    if pa.types.is_null(one):
+        return other
+    return _common_nest(one, other) if one.num_fields else _common_leaf(one, other)
+
+
+def common_field(one: pa.Field, other: pa.Field) -> pa.Field:
+    """Return a field of both's values; raises TypeError as `common` does, or for other names."""
+    if one.name != other.name:
+        raise TypeError(_DIFFER)
+    return pa.field(one.name, common(one.type, other.type), one.nullable or other.nullable)
+
+
+def _common_nest(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    types = pa.types
+    if types.is_struct(one) and types.is_struct(other) and one.num_fields == other.num_fields:
+        return pa.struct(list(map(common_field, one, other)))
+    if types.is_map(one) and types.is_map(other) and one.keys_sorted == other.keys_sorted:
+        key = pa.field("key", common(one.key_type, other.key_type), nullable=False)
+        return pa.map_(key, common_field(one.item_field, other.item_field), one.keys_sorted)
+    if types.is_fixed_size_list(one) and types.is_fixed_size_list(other):
+        if one.list_size == other.list_size:
+            return pa.list_(common_field(one.value_field, other.value_field), one.list_size)
+    elif _is_list(one) and _is_list(other):
+        item = common_field(one.value_field, other.value_field)
+        large = types.is_large_list(one) or types.is_large_list(other)
+        return pa.large_list(item) if large else pa.list_(item)
+    raise TypeError(_DIFFER)
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
+
+
+def _common_leaf(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    types = pa.types
+    for widening in _WIDENING:
+        if one in widening and other in widening:
+            return max(one, other, key=widening.index)
+    if types.is_integer(one) and types.is_integer(other):
+        return _common_integer(one, other)
+    if types.is_decimal(one) and types.is_decimal(other) and one.scale == other.scale:
+        return max(one, other, key=lambda kind: kind.precision)
+    if types.is_timestamp(one) and types.is_timestamp(other) and one.tz == other.tz:
+        return max(one, other, key=lambda kind: _UNITS.index(kind.unit))
+    raise TypeError(_DIFFER)
+
+
+def _common_integer(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    """Return the narrowest integer with the values of one that has a sign, and one that has not."""
+    signed, unsigned = (one, other) if one in _SIGNED else (other, one)
+    bits = max(signed.bit_width, 2 * unsigned.bit_width)
+    if bits > _SIGNED[-1].bit_width:
+        raise TypeError(_DIFFER)
+    return next(kind for kind in _SIGNED if kind.bit_width == bits)

@@ -15,6 +15,10 @@ from quietcorpus.transforms.reading.documents import (
     Reject,
     missing_column,
 )
+from quietcorpus.transforms.reading.spelling import SPELLED, has_spelling
+
+_STRINGS = (pa.string(), pa.large_string(), pa.string_view())
+_BINARY = (pa.binary(), pa.large_binary(), pa.binary_view())
 
 
 def checked_schema(uri: str, schema: pa.Schema, corpus: Corpus) -> pa.Schema:
@@ -23,17 +27,21 @@ def checked_schema(uri: str, schema: pa.Schema, corpus: Corpus) -> pa.Schema:
     Raises InputError for a missing column or a wrong type.
     """
     for key, column in [("input.text", corpus.text), *corpus.others]:
-        if schema.names.count(column) != 1:
+        if not (count := schema.names.count(column)):
             raise InputError(missing_column(key, column, uri, schema.names))
-    if not is_string(kind := schema.field(corpus.text).type):
+        if count > 1:
+            raise InputError(f"{key}: {uri} has {count} columns named {column!r}; rename one")
+    if not is_text(kind := schema.field(corpus.text).type):
         raise InputError(
             f"input.text: {corpus.text} in {uri} is of type {kind}, not string; "
             "name the column that holds the text"
         )
     for key, column in corpus.compared:
-        if not (is_string(kind := schema.field(column).type) or _is_plain(kind)):
+        kind = schema.field(column).type
+        if not (has_spelling(kind) or (key not in SPELLED and is_plain(kind))):
+            numbers = "whole numbers" if key in SPELLED else "numbers"
             raise InputError(
-                f"{key}: {column} in {uri} is of type {kind}; name a column of strings or numbers"
+                f"{key}: {column} in {uri} is of type {kind}; name a column of strings or {numbers}"
             )
     return _bare_schema(uri, schema, corpus)
 
@@ -60,10 +68,14 @@ def batch_rows(rows: int, size: int) -> int:
 def readable(uri: str, first_row: int, batch: pa.RecordBatch, corpus: Corpus) -> Documents:
     """Return the documents of a batch without null texts and records that are not valid UTF-8."""
     texts = batch.column(corpus.text)
+    compared = {column for _, column in corpus.compared}
     rows = np.arange(first_row, first_row + len(batch), dtype=np.int64)
     reasons = {int(i): "the text is null" for i in np.flatnonzero(texts.is_null())}
     for column in (corpus.text, *corpus.columns):
-        for i in _not_utf8(batch.column(column)):
+        values = batch.column(column)
+        # Binary values that are kept, and no more, may hold anything.
+        as_text = is_text if column in {corpus.text, *compared} else is_string
+        for i in not_utf8(values) if as_text(values.type) else ():
             what = "text" if column == corpus.text else f"column {column!r}"
             reasons.setdefault(i, f"the {what} is not valid UTF-8")
     others = pa.table({name: plain(batch.column(name)) for name in corpus.columns})
@@ -78,17 +90,26 @@ def is_string(kind: pa.DataType) -> bool:
     """Return whether values of a type are strings, in whatever form."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
-    return kind in (pa.string(), pa.large_string(), pa.string_view())
+    return kind in _STRINGS
 
 
-def _is_plain(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether values of a type may be texts: some writers do not mark strings as such.
+
+    A column of nulls alone is of the type null, whatever the others of its name hold.
+    """
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return kind in _STRINGS or kind in _BINARY or pa.types.is_null(kind)
+
+
+def is_plain(kind: pa.DataType) -> bool:
+    """Return whether values of a type are numbers, times or truth values."""
     return bool(pa.types.is_primitive(kind) or pa.types.is_decimal(kind))
 
 
-def _not_utf8(column: pa.Array) -> list[int]:
-    """Return the rows of a string column that are not UTF-8; none for a column of another type."""
-    if not is_string(column.type):
-        return []
+def not_utf8(column: pa.Array) -> list[int]:
+    """Return the rows of a column of strings or bytes that are not UTF-8."""
     encoded = pa.types.is_dictionary(column.type)
     raw = (column.dictionary if encoded else column).cast(pa.large_binary())
     try:

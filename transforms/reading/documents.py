@@ -58,7 +58,10 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A part of one file that one worker reads from end to end; `number` is its place in a plan."""
+    """A part of one file that one worker reads from end to end; `number` is its place in a plan.
+
+    `types` are those of the columns in the whole corpus, if this file has others.
+    """
 
     uri: str
     format: str
@@ -67,6 +70,7 @@ class Split:
     documents: int | None = None
     batch_documents: int = BATCH_DOCUMENTS
     number: int = 0
+    types: pa.Schema | None = None
 
     @property
     def name(self) -> str:

@@ -13,7 +13,8 @@ import gzip
 import io
 import itertools
 import zlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from typing import IO, Any, cast
 
 import numpy as np
@@ -34,7 +35,6 @@ from quietcorpus.transforms.reading.documents import (
 
 _LARGEST_FIELD = 1 << 28
 _ENDLESS = ("unexpected end of data", f"field larger than field limit ({_LARGEST_FIELD})")
-_FIRST_RECORDS = 1000
 _UNREADABLE = (OSError, EOFError, zlib.error, BeamIOError)
 
 Record = tuple[str, dict[str, str | None]] | str
@@ -45,40 +45,64 @@ class _Rejected(Exception):
     """A rejection; the message is its reason."""
 
 
-def columns_of(uri: str, name: str, wanted: Collection[str]) -> list[str] | None:
-    """Return the columns of a CSV file, or of the first records of JSON Lines; else None.
+def columns_of(uri: str) -> list[str]:
+    """Return the columns of a CSV file; raises InputError if one is given twice."""
+    with _opened(uri) as stream:
+        return _csv_header(stream, uri)
 
-    JSON records may differ in their columns, so they are searched until all of `wanted` are found.
+
+def keys_of(uri: str, wanted: AbstractSet[str], most: int) -> set[str] | None:
+    """Return those of some keys that the first JSON objects of a file have.
+
+    They are looked for until all are found, in at most so many lines; None if no line can be read.
     """
+    found: set[str] = set()
+    is_read = False
     with _opened(uri) as stream:
-        if name == "csv":
-            return _csv_header(stream, uri)
-        found: dict[str, None] = {}
-        for line in itertools.islice(
-            _lines(stream) if name == "json lines" else (), _FIRST_RECORDS
-        ):
+        for line in itertools.islice(_lines(stream), most):
             with contextlib.suppress(_Rejected):
-                found |= dict.fromkeys(_json_object(line))
-            if found.keys() >= set(wanted):
+                found |= _json_object(line).keys() & wanted
+                is_read = True
+            if len(found) == len(wanted):
                 break
-    return list(found) or None
+    return found if is_read else None
 
 
-def first_records(uri: str, name: str, most: int) -> list[dict[str, Any]]:
-    """Return a file's first records, as `sources.first_records` does, but for unreadable ones."""
+def first_records(uri: str, name: str, most: int, size: int) -> list[dict[str, Any]]:
+    """Return the first readable records of the first `size` bytes of a file, by column."""
     with _opened(uri) as stream:
+        head = stream.read(size)
+        whole = not stream.read(1)
+        if not whole:
+            head = head[: head.rfind(b"\n") + 1]
         if name == "csv":
-            rows = _csv_body(_csv_rows(stream, uri))
-            header = next(rows, None) or []
-            whole = (row for row in rows if row is not None and len(row) == len(header))
-            return [dict(zip(header, row, strict=True)) for row in itertools.islice(whole, most)]
-        lines = itertools.islice(_lines(stream), most)
+            return _first_rows(head, uri, most, whole)
+        lines = itertools.islice(_lines(io.BytesIO(head)), most)
         parse = _json_object if name == "json lines" else _text_object
         found = []
         for line in lines:
             with contextlib.suppress(_Rejected):
                 found.append(parse(line))
         return found
+
+
+def _first_rows(head: bytes, uri: str, most: int, whole: bool) -> list[dict[str, Any]]:
+    """Return the first readable rows in the beginning of a CSV file, or in all of it."""
+    header = _csv_header(io.BytesIO(head), uri)
+    if not header:
+        return []
+    corpus = Corpus(uri, header[0], keep=tuple(header))
+    found: list[dict[str, Any]] = []
+    try:
+        for row in _csv_records(io.BytesIO(head), corpus, uri):
+            if not isinstance(row, str):
+                found.append(row[1])
+            if len(found) == most:
+                break
+    except InputError:
+        if whole:  # the beginning of a file may end within a quoted field
+            raise
+    return found
 
 
 def read(uri: str, name: str, corpus: Corpus) -> Iterator[Documents]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 from apache_beam.io.filesystem import BeamIOError, FileMetadata
@@ -16,6 +15,7 @@ from apache_beam.io.filesystems import FileSystems
 from quietcorpus.transforms.errors import InputError, blamed, client_errors
 from quietcorpus.transforms.in_turn import in_turn
 from quietcorpus.transforms.reading import arrow_files, parquet_files, records, saved_datasets
+from quietcorpus.transforms.reading.bare import common_field
 from quietcorpus.transforms.reading.documents import (
     Corpus,
     Documents,
@@ -43,13 +43,11 @@ _READERS: dict[str, Callable[[Split, Corpus], Iterator[Documents]]] = {
     "parquet": parquet_files.read,
     "arrow": arrow_files.read,
 }
-_FIRST_RECORDS: dict[str, Callable[[str, str, int], list[dict[str, Any]]]] = {
-    "parquet": parquet_files.first_records,
-    "arrow": arrow_files.first_records,
-}
 _WHOLE = (".parquet", ".arrow")  # compressed inside, if at all
 _GLOB = re.compile(r"[*?\[]")
 _FOOTERS_AT_ONCE = 16
+_FIRST_RECORDS, _SEARCHED_RECORDS = 1000, 1_000_000
+"""Of a file, for the keys of JSON objects: beyond so many, a key is taken for a misspelled one."""
 
 
 def file_format(uri: str) -> str:
@@ -69,33 +67,90 @@ def file_format(uri: str) -> str:
 
 def plan(corpus: Corpus) -> Plan:
     """List the splits and check every file's columns; raises InputError if a check fails."""
-    files = [metadata for metadata in _match(corpus.pattern) if not _is_empty(metadata)]
-    if not files:
-        raise InputError(f"input.path: {corpus.pattern} holds no documents: every file is empty")
+    files = files_of(corpus.pattern)
     with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
         # Taken before any file is read: a later comparison with `states` shows every change.
         found = tuple(in_turn(pool, _state, files))
-        planned = in_turn(pool, lambda metadata: _plan_file(metadata.path, corpus), files)
-        splits: list[Split] = []
-        schema: pa.Schema | None = None
-        for metadata, part in zip(files, planned, strict=True):
-            schema = part.schema if schema is None else schema
-            if part.schema != schema:
-                raise _other_types(corpus, part.schema, schema, metadata.path, files[0].path)
-            splits += (replace(split, number=len(splits)) for split in part.splits)
-    if not splits:
+        planned = list(in_turn(pool, lambda one: _plan_file(one.path, corpus), files))
+    _check_keys(corpus, [metadata.path for metadata in files])
+    planned = [part for part in planned if part.splits]
+    if len({part.schema for part in planned}) > 1:
+        planned = [part for part in planned if not _is_without_rows(part)]
+    if not planned:
         raise InputError(f"input.path: {corpus.pattern} holds no documents")
+    schema, apart = _common_schema(corpus, planned)
+    of_all = pa.schema([field for field in schema if field.name not in apart])
+    splits: list[Split] = []
+    for part in planned:
+        types = None if part.schema == schema else of_all
+        for split in part.splits:
+            splits.append(replace(split, number=len(splits), types=types))
     return Plan(splits, schema, found)
 
 
-def _other_types(
-    corpus: Corpus, schema: pa.Schema, first: pa.Schema, uri: str, first_uri: str
+def _is_without_rows(part: Plan) -> bool:
+    (first, *_) = part.splits
+    return first.format == "arrow" and arrow_files.is_without_rows(first.uri)
+
+
+def _common_schema(corpus: Corpus, planned: Sequence[Plan]) -> tuple[pa.Schema, set[str]]:
+    """Return the columns' types in all files, and the columns that are read as each file has them.
+
+    These are compared and not kept, and have types without a common one: their values are spelled.
+    Raises InputError for such types of a column that is kept.
+    """
+    fields: dict[str, pa.Field] = {}
+    apart: set[str] = set()
+    for key, name in corpus.others:
+        of_field = first = planned[0]
+        for part in planned:
+            one, other = fields.get(name, part.schema.field(name)), part.schema.field(name)
+            try:
+                fields[name] = common_field(one, other)
+            except TypeError:
+                if name not in corpus.keep:
+                    apart.add(name)
+                    continue
+                raise _other_type(key, name, other.type, part, one.type, of_field) from None
+            of_field = of_field if fields[name].type.equals(one.type) else part
+        if pa.types.is_null(fields[name].type) and key != "input.keep":
+            raise InputError(
+                f"{key}: {name} in {first.splits[0].uri} is of type null, and has no value there, "
+                "nor in other files; name another column"
+            )
+    return pa.schema([fields[name] for name in corpus.columns]), apart
+
+
+def _other_type(
+    key: str, name: str, kind: pa.DataType, part: Plan, first: pa.DataType, of_first: Plan
 ) -> InputError:
-    """Return the error for a file whose columns have other types than the first file's."""
-    key = next(k for k, n in corpus.others if schema.field(n) != first.field(n))
+    """Return the error for a file whose column has a type of another meaning than others' have."""
     return InputError(
-        f"{key}: {uri} has other column types than {first_uri}; write all files with one schema"
+        f"{key}: {name} in {part.splits[0].uri} is of type {kind}, and in {of_first.splits[0].uri} "
+        f"of type {first}; write it in all files as one type, whose values are the same in each"
     )
+
+
+def _check_keys(corpus: Corpus, uris: Sequence[str]) -> None:
+    """Raise InputError if no JSON object has a column, since it is misspelled then.
+
+    An object without the key has a null there, and keys may come late, or not in every file.
+    """
+    if any(file_format(uri) != "json lines" for uri in uris):
+        return
+    missing, some = {corpus.text, *corpus.columns}, False
+    for most in (_FIRST_RECORDS, _SEARCHED_RECORDS):
+        for uri in uris:
+            found = records.keys_of(uri, missing, most)
+            some = some or found is not None
+            missing -= found or set()
+            if not missing:
+                return
+        if not some:
+            return  # none of the records can be read: each is rejected
+    for key, column in [("input.text", corpus.text), *corpus.others]:
+        if column in missing:
+            raise InputError(missing_column(key, column, uris[0]))
 
 
 def states(corpus: Corpus) -> tuple[FileState, ...]:
@@ -103,6 +158,14 @@ def states(corpus: Corpus) -> tuple[FileState, ...]:
     files = [metadata for metadata in _match(corpus.pattern) if not _is_empty(metadata)]
     with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
         return tuple(in_turn(pool, _state, files))
+
+
+def files_of(pattern: str) -> list[FileMetadata]:
+    """List the files of a corpus that hold something; raises InputError if there is none."""
+    files = [metadata for metadata in _match(pattern) if not _is_empty(metadata)]
+    if not files:
+        raise InputError(f"input.path: {pattern} holds no documents: every file is empty")
+    return files
 
 
 def _is_folder(path: str) -> bool:
@@ -165,8 +228,8 @@ def _plan_file(uri: str, corpus: Corpus) -> Plan:
     if name == "text" and corpus.others:
         key, column = corpus.others[0]
         raise InputError(f"{key}: {uri} is plain text and has no column {column!r}; give Parquet")
-    columns = records.columns_of(uri, name, [corpus.text, *corpus.columns])
-    if columns is not None:
+    if name == "csv":
+        columns = records.columns_of(uri)
         for key, column in [("input.text", corpus.text), *corpus.others]:
             if column not in columns:
                 raise InputError(missing_column(key, column, uri))
@@ -174,23 +237,24 @@ def _plan_file(uri: str, corpus: Corpus) -> Plan:
     return Plan([Split(uri, name)], schema)
 
 
-def first_records(pattern: str, most: int) -> list[dict[str, Any]]:
-    """Return the first records of a corpus's first file, each by column, as Python's values.
-
-    Lines of text are the column `text`. Raises InputError if there is none.
-    """
-    files = [metadata.path for metadata in _match(pattern) if not _is_empty(metadata)]
-    if not files:
-        raise InputError(f"input.path: {pattern} holds no documents: every file is empty")
-    name = file_format(files[0])
-    found = _FIRST_RECORDS.get(name, records.first_records)(files[0], name, most)
-    if not found:
-        raise InputError(f"input.path: {files[0]} holds no records that can be read")
-    return found
-
-
 def read(split: Split, corpus: Corpus) -> Iterator[Documents]:
     """Read the documents of a split, in order, in batches that depend on the file alone."""
-    if split.format in _READERS:
-        return _READERS[split.format](split, corpus)
-    return records.read(split.uri, split.format, corpus)
+    reader = _READERS.get(split.format)
+    found = reader(split, corpus) if reader else records.read(split.uri, split.format, corpus)
+    return found if split.types is None else _with_types(found, split.types)
+
+
+def _with_types(found: Iterator[Documents], types: pa.Schema) -> Iterator[Documents]:
+    """Yield documents whose columns have the types that they have in the whole corpus."""
+    for documents in found:
+        columns = documents.columns
+        for field in types:
+            try:
+                column = columns[field.name].cast(field.type)
+            except pa.ArrowInvalid:
+                raise InputError(
+                    f"input.path: {field.name} in {documents.source} has values beyond its type in "
+                    f"other files, {field.type}; write it in all files as one type"
+                ) from None
+            columns = columns.set_column(columns.column_names.index(field.name), field, column)
+        yield replace(documents, columns=columns)

@@ -18,7 +18,6 @@ from typing import NamedTuple
 import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from quietcorpus.indexes.frequent_words import FrequentCounts
 from quietcorpus.indexes.vocabulary import Vocabulary
@@ -28,7 +27,7 @@ from quietcorpus.transforms.errors import redacted
 from quietcorpus.transforms.metrics import Progress
 from quietcorpus.transforms.reading.documents import Corpus, Documents, Split
 from quietcorpus.transforms.reading.identifiers import TAG, Identifiers
-from quietcorpus.transforms.reading.spelling import spelled
+from quietcorpus.transforms.reading.spelling import as_text, spelled
 from quietcorpus.transforms.shards import TALLIES, RejectLog, Seen, Tally
 from quietcorpus.transforms.tokens import tokens_of
 from quietcorpus.transforms.vocabulary import KeySource
@@ -92,7 +91,7 @@ class Users:
         if self.group_column is None:
             return [0] * len(documents.rows)
         column = documents.columns[self.group_column]
-        values: list[str | None] = column.cast(pa.large_string()).to_pylist()
+        values: list[str | None] = as_text(column).to_pylist()
         if self.levels:
             return [self._level(value) for value in values]
         known = {name: number for number, name in enumerate(self.groups)}

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyarrow.parquet.encryption as pe
 import pytest
 
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import BATCH_BYTES, Corpus, Documents, Reject
+from quietcorpus.transforms.reading.first_values import first_values
 from quietcorpus.transforms.reading.sources import plan, read
 
 TEXTS = ["plain", "", "naïve \u2018quoted\u2019", "emoji 🦊", "two\nlines", "plain"]
@@ -177,9 +179,13 @@ def test_kept_columns_lose_their_metadata(tmp_path: Path) -> None:
         ({"text": ["a"]}, {"id": "b"}, "input.id: {} has no column 'b'; it has 'text'"),
         ({"text": [1.5]}, {}, "input.text: text in {} is of type double, not string; name the"),
         ({"text": [["a"]]}, {}, "input.text: text in {} is of type list<element: string>, not"),
-        ({"text": pa.nulls(2)}, {}, "input.text: text in {} is of type null, not string"),
+        ({"text": pa.array([b"a"], pa.binary(1))}, {}, "input.text: text in {} is of type fixed_"),
         ({"text": ["a"], "k": [[1]]}, {"id": "k"}, "input.id: k in {} is of type list<element: "),
-        ({"text": ["a"], "k": [b"x"]}, {"id": "k"}, "input.id: k in {} is of type binary; name a"),
+        (
+            {"text": ["a"], "k": pa.array([1], pa.timestamp("s"))},
+            {"id": "k"},
+            "input.id: k in {} is of type timestamp[ms]; name a column of strings or whole numbers",
+        ),
     ],
 )
 def test_columns_that_do_not_fit(
@@ -189,6 +195,70 @@ def test_columns_that_do_not_fit(
     with pytest.raises(InputError) as raised:
         plan(Corpus(path, **corpus))
     assert str(raised.value).startswith(message.format(path))
+
+
+class Keys(pe.KmsClient):  # type: ignore[misc]
+    """Keys that are kept as they are."""
+
+    def wrap_key(self, key: bytes, _: str) -> str:
+        return key.hex()
+
+    def unwrap_key(self, key: str, _: str) -> bytes:
+        return bytes.fromhex(key)
+
+
+@pytest.mark.parametrize("plaintext_footer", [True, False])
+def test_encrypted_files_are_called_so(tmp_path: Path, plaintext_footer: bool) -> None:
+    # Kills: "damaged"; the end of the process, by a question for an encrypted column's metadata.
+    path = str(tmp_path / "corpus.parquet")
+    table = pa.table({"text": ["a"], "n": [1]})
+    encryption = pe.CryptoFactory(lambda _: Keys()).file_encryption_properties(
+        pe.KmsConnectionConfig(),
+        pe.EncryptionConfiguration(
+            footer_key="f", column_keys={"k": ["text"]}, plaintext_footer=plaintext_footer
+        ),
+    )
+    with pq.ParquetWriter(path, table.schema, encryption_properties=encryption) as writer:
+        writer.write_table(table)
+    for read_file in (plan, lambda corpus: first_values(corpus.pattern, 1)):
+        with pytest.raises(InputError, match=f"^input.path: {path} is encrypted, or some of its"):
+            read_file(Corpus(path, keep=("n",)))
+
+
+def test_a_name_that_is_not_utf8_is_named(tmp_path: Path) -> None:
+    # Kills: an error that names no file.
+    path = Path(write(tmp_path, {"text": ["a"], "xyzzy": [1]}, store_schema=False))
+    path.write_bytes(path.read_bytes().replace(b"xyzzy", b"xyz\xe9y"))
+    with pytest.raises(InputError, match=f"^input.path: {path} has a column name that is not UTF"):
+        plan(Corpus(str(path)))
+
+
+def test_a_column_that_is_there_twice(tmp_path: Path) -> None:
+    # Kills: "no column", of a column that is there; a file refused for a column that is not read.
+    path = str(tmp_path / "corpus.parquet")
+    pq.write_table(pa.table([["a"], [1], [2]], names=["text", "n", "n"]), path)
+    assert flat(documents(Corpus(path))) == [(path, 0, "a")]
+    with pytest.raises(InputError, match=f"^input.keep: {path} has 2 columns named 'n'; rename on"):
+        plan(Corpus(path, keep=("n",)))
+
+
+RAW = [b"plain", b"", "na\u00efve".encode(), None, b"caf\xe9", b"last"]
+
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.dictionary("int8", "binary")])
+def test_texts_and_ids_that_are_not_marked_as_strings(tmp_path: Path, kind: pa.DataType) -> None:
+    # Kills: files of Impala and Hive, which mark no string; bytes in place of the text.
+    path = write(tmp_path, {"text": pa.array(RAW).cast(kind), "k": pa.array(RAW[::-1]).cast(kind)})
+    (batch,) = documents(Corpus(path, also=(("mechanism.user", "k"),)))
+    assert batch.texts.to_pylist() == ["plain", "na\u00efve", "last"]
+    assert batch.columns["k"].to_pylist() == [b"last", None, b"plain"]
+    assert batch.rejects == [
+        Reject(path, 1, "the column 'k' is not valid UTF-8"),
+        Reject(path, 3, "the text is null"),
+        Reject(path, 4, "the text is not valid UTF-8"),
+    ]
+    (kept,) = documents(Corpus(write(tmp_path, {"text": ["a"], "k": [b"\xff"]}), keep=("k",)))
+    assert kept.columns["k"].to_pylist() == [b"\xff"]
 
 
 def test_files_of_different_column_types(tmp_path: Path) -> None:
