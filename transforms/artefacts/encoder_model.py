@@ -17,21 +17,22 @@ class EncoderModel(Protocol):
     """A model that embeds sentences, loaded into this process.
 
     Attributes:
-        prefix: the text that the model expects before every sentence.
         most: the number of tokens that it reads; sentences are cut to it.
         known: the number of tokens that there are.
         rows: the number of sentences in a batch.
         longest_shared: the tokens of the longest sentences that share batches.
     """
 
-    prefix: str
     most: int
     known: int
     rows: int
     longest_shared: int
 
     def tokens(self, texts: Sequence[str]) -> list[Row]:
-        """Return each text's tokens, at most `most`; safe to call from several threads."""
+        """Return each text's tokens, at most `most`, after those of the model's prompt.
+
+        It is safe to call from several threads.
+        """
 
     def run(self, rows: Sequence[Row], length: int) -> npt.NDArray[np.float32]:
         """Compute the embeddings of rows, padded to `length` tokens, on one thread: (n, d)."""

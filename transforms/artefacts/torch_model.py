@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.transforms.artefacts.encoder_model import Row
+from quietcorpus.transforms.artefacts.encoder_model import TOKENS, Row
 from quietcorpus.transforms.temporary import one_torch_thread
 
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ _ROWS = {("cpu", "float32"): 4, ("cpu", "bfloat16"): 16}
 _ROWS_ON_A_GPU = 256
 _LONGEST_SHARED = {"cpu": 96, "cuda": 512}  # tokens; longer ones fill a processor by themselves
 _PROCESSOR = Path("/proc/cpuinfo")
+_PROBES = "", "An Éclair, and a Café!"
+_LONGEST_TRIED = 8_192  # words, to see whether a text is cut
+_TOLERANCE = 1e-5  # of a cosine: rounding differs with the shape of a batch
 _LOGGER = logging.getLogger("quietcorpus")
 
 
@@ -44,12 +48,17 @@ class TorchModel:
     def __init__(self, inner: SentenceTransformer, precision: Precision) -> None:
         self.inner = inner
         device = inner.device.type
-        self.prefix = inner.prompts.get(inner.default_prompt_name or "") or ""
-        self.most = inner.max_seq_length or 512
+        self._prompt = inner.prompts.get(inner.default_prompt_name or "")
+        if (positions := _positions(inner)) is not None:  # longer texts would end the program
+            inner.max_seq_length = min(inner.max_seq_length or positions, positions)
+        self.most = int(inner.max_seq_length or 512)
         self.known: int = inner.tokenizer.vocab_size
         self.rows = _ROWS.get((device, precision), _ROWS_ON_A_GPU)
         self.longest_shared = _LONGEST_SHARED.get(device, _LONGEST_SHARED["cpu"])
         self._tokenizing = threading.Lock()  # each call sets the truncation of all threads
+        features = inner.preprocess([""], prompt=self._prompt)
+        # What is the same for all texts: where the prompt ends, for a pooling that leaves it out.
+        self._constants = {k: v for k, v in features.items() if not hasattr(v, "shape")}
 
     @classmethod
     def load(cls, folder: Path, precision: Precision) -> TorchModel:
@@ -62,27 +71,52 @@ class TorchModel:
         noise.disable_progress_bar()
         device = "cuda" if torch.cuda.is_available() else "cpu"
         try:
-            inner = SentenceTransformer(
-                str(folder), device=device, local_files_only=True, trust_remote_code=False
-            )
+            with _no_weight_is_missing():
+                inner = SentenceTransformer(
+                    str(folder), device=device, local_files_only=True, trust_remote_code=False
+                )
         finally:
             if barred:
                 noise.enable_progress_bar()
         if not callable(getattr(inner.tokenizer, "pad", None)):
-            raise TypeError
+            raise TypeError("its first module is no transformer")
         if set(inner.tokenizer("a")["input_ids"]) <= set(inner.tokenizer.all_special_ids):
-            raise ValueError  # its vocabulary is missing, and every word is unknown
+            raise ValueError("its vocabulary is missing")  # and every word is unknown
+        inner.tokenizer.padding_side = "right"  # or positions would depend on a batch's length
+        inner = inner.to(torch.float32).eval()  # its weights may have fewer bits
+        cls(inner, "float32")._check()
         if device == "cpu":
             inner = inner.to(getattr(torch, precision))
             if precision == "bfloat16" != fastest_precision():
                 _LOGGER.warning("this processor is slow at bfloat16, and the launcher's is not")
-        return cls(inner.eval(), precision)
+        return cls(inner, precision)
+
+    def _check(self) -> None:
+        """Raise ValueError unless the library itself has these embeddings, of one text at a time.
+
+        It stands for all that a module, of the library or of a later version, may do besides.
+        """
+        blank, long = self.tokens(["", "a " * min(self.most, _LONGEST_TRIED)])
+        if not len(blank[TOKENS]) < len(long[TOKENS]) <= self.most:  # a limit of 1 cuts nothing
+            raise ValueError(f"its limit of {self.most} tokens leaves no room for a word")
+        for row, text in zip(self.tokens(_PROBES), _PROBES, strict=True):
+            length = len(row[TOKENS])
+            found = self.run([row], min(self.most, length + 1))[0].astype(float)
+            with one_torch_thread():
+                theirs = np.asarray(self.inner.encode([text], show_progress_bar=False)[0], float)
+            norms = np.linalg.norm(found) * np.linalg.norm(theirs)
+            if found.shape != theirs.shape or not (
+                np.isnan(norms) or found @ theirs >= (1 - _TOLERANCE) * norms
+            ):
+                raise ValueError("its embeddings depend on how a batch is padded")
 
     def tokens(self, texts: Sequence[str]) -> list[Row]:
         with self._tokenizing:
-            found = self.inner.tokenizer(list(texts), truncation=True, max_length=self.most)
-        names = list(found.keys())
-        return [{name: found[name][i] for name in names} for i in range(len(texts))]
+            found = self.inner.preprocess(list(texts), prompt=self._prompt)
+        names = [name for name in found if name not in self._constants]
+        lengths = found["attention_mask"].sum(dim=1).tolist()
+        lists = {name: found[name].tolist() for name in names}
+        return [{name: lists[name][i][:n] for name in names} for i, n in enumerate(lengths)]
 
     def run(self, rows: Sequence[Row], length: int) -> npt.NDArray[np.float32]:
         import torch
@@ -95,6 +129,55 @@ class TorchModel:
         )
         with torch.inference_mode(), one_torch_thread():
             on_device = {name: tensor.to(self.inner.device) for name, tensor in features.items()}
-            embeddings = self.inner(on_device)["sentence_embedding"]
+            embeddings = self.inner(on_device | self._constants)["sentence_embedding"]
             found: npt.NDArray[np.float32] = embeddings.float().cpu().numpy()
-        return found
+        return found[:, : self.inner.truncate_dim]
+
+
+def _positions(inner: SentenceTransformer) -> int | None:
+    """Return the number of tokens that a model has positions for; None where it has no table."""
+    from torch.nn import Embedding
+
+    for module in inner.modules():
+        table = getattr(module, "position_embeddings", None)
+        if isinstance(table, Embedding):
+            # RoBERTa's family counts from after the number that stands for no token.
+            first = getattr(module, "padding_idx", None)
+            return int(table.num_embeddings) - (0 if first is None else int(first) + 1)
+    return None
+
+
+class _Missing(logging.Handler):
+    """A listener to what transformers says while it loads."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.names: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        lines = record.getMessage().splitlines()
+        names = [line.split()[0] for line in lines if "| MISSING" in line]
+        self.names += [name for name in names if not name.startswith("pooler.")]  # none is used
+
+
+@contextmanager
+def _no_weight_is_missing() -> Iterator[None]:
+    """Raise ValueError if a model is loaded with random weights, for want of its own.
+
+    transformers only logs it, and every worker would have other weights.
+    """
+    logger, heard = logging.getLogger("transformers.modeling_utils"), _Missing()
+    level, handing, disabled = logger.level, logger.propagate, logging.root.manager.disable
+    logger.addHandler(heard)
+    logger.setLevel(logging.INFO)  # at its own level WARNING, it also looks for plans of clusters
+    logger.propagate = False
+    logging.disable(logging.NOTSET)
+    try:
+        yield
+    finally:
+        logging.disable(disabled)
+        logger.removeHandler(heard)
+        logger.setLevel(level)
+        logger.propagate = handing
+    if heard.names:
+        raise ValueError(f"its weights lack {min(heard.names)}")

@@ -97,8 +97,8 @@ def test_a_folder_that_is_no_model(
     if damage == "half the weights":
         content = (small_folder / "model.safetensors").read_bytes()
         (folder / "model.safetensors").write_bytes(content[: len(content) // 2])
-    assert refusal(EncoderSource.resolve(KEY, str(folder)).open) == (
-        f"{KEY}: {folder} is not a model of sentence-transformers that can be loaded"
+    assert refusal(EncoderSource.resolve(KEY, str(folder)).open).startswith(
+        f"{KEY}: {folder} is not a model of sentence-transformers that can be loaded ("
     )
 
 
@@ -113,7 +113,7 @@ def test_a_model_with_parts_outside_its_digest(
     (folder / "modules.json").write_text(json.dumps(modules))
     source = EncoderSource.resolve(KEY, str(folder))
     assert refusal(source.open).endswith(
-        "is not a model of sentence-transformers that can be loaded"
+        "that can be loaded (ValueError: a module outside the folder)"
     )
 
 
@@ -172,7 +172,7 @@ def test_onnx_runtime_is_enough(small_folder: Path, monkeypatch: pytest.MonkeyPa
     source = EncoderSource.resolve(KEY, str(small_folder))
     assert (source.runtime, source.precision) == ("onnxruntime", "float32")
     assert source.software.startswith("onnxruntime ")
-    assert "graph 1" in source.software
+    assert "graph 2" in source.software
     assert source.digest == by_torch.digest
     assert source.computing != by_torch.computing
     found = source.open().encode(MIXED)
@@ -196,39 +196,6 @@ def test_workers_without_the_launchers_library(
     assert refusal(source.open) == (
         "another: workers run it with no sentence-transformers, and the launcher has "
         f"{source.software}; install the same on both sides"
-    )
-
-
-CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
-    "another architecture": ("config.json", {"model_type": "mpnet"}),
-    "another activation": ("config.json", {"hidden_act": "relu"}),
-    "relative places": ("config.json", {"position_embedding_type": "relative_key"}),
-    "a pooling of two": ("1_Pooling/config.json", {"pooling_mode_max_tokens": True}),
-    "another pooling": (
-        "1_Pooling/config.json",
-        {"pooling_mode_mean_tokens": False, "pooling_mode_max_tokens": True},
-    ),
-    "lower case": ("sentence_bert_config.json", {"do_lower_case": True}),
-}
-
-
-@pytest.mark.parametrize("change", [*CHANGES, "another part"])
-def test_models_that_onnx_runtime_cannot_run_here(
-    change: str, small_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Kills: a graph of BERT's for a model that computes otherwise."""
-    hide(monkeypatch, "sentence_transformers", "torch")
-    folder = shutil.copytree(small_folder, tmp_path / "model")
-    name, content = CHANGES.get(change, ("modules.json", {}))
-    own = json.loads((folder / name).read_text())
-    if change == "another part":
-        own.append({"idx": 3, "name": "3", "path": "3", "type": "sentence_transformers.Dense"})
-    else:
-        own |= content
-    (folder / name).write_text(json.dumps(own))
-    assert refusal(EncoderSource.resolve(KEY, str(folder)).open) == (
-        f"{KEY}: {folder} is a model of another kind than ONNX Runtime can run here (BERT's, with "
-        "mean or first-token pooling); install the extra [torch]"
     )
 
 
