@@ -1,31 +1,203 @@
-"""Checks of the API's arguments; their ranges are those of the command line."""
+"""Checks of the API's arguments: their types, and ranges as those of the command line.
+
+A caller in a notebook may give a table of private texts where a path belongs. So the types of all
+arguments are checked first, and an error shows no more of a value than `shown` does.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import inspect
+import sys
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set, Sized
 from decimal import Decimal
 from fractions import Fraction
 from math import inf
+from numbers import Real
 from operator import index as whole_of
-from typing import TYPE_CHECKING, SupportsIndex, TypeAlias
+from os import PathLike, fspath
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    ParamSpec,
+    SupportsIndex,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import MOST_SHOWN, InputError, is_text, shown
 
 if TYPE_CHECKING:
     from quietcorpus.indexes.tokenizers import Tokenizer
 
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
 Number: TypeAlias = str | int | float | Decimal | Fraction
 """A number, taken as it is written: 0.1 is exactly one tenth."""
+
+_TABLES = ("numpy", "pandas", "polars", "pyarrow", "datasets", "duckdb", "pyspark")
+_LARGEST = 10**300
+_MOST_MINUTES = 10**7  # of a timer
+_SPEC = "quietcorpus.pipelines.spec.spec"
+_NAMES: dict[Any, str] = {
+    str: "a string",
+    int: "a whole number",
+    float: "a number",
+    Decimal: "a number",
+    Fraction: "a number",
+    bool: "True or False",
+    type(None): "None",
+    PathLike: "a path",
+    Mapping: "a mapping",
+    Callable: "a function",
+}
+
+
+class _Spec:
+    """The stand-in for the class of checked specs, which is not loaded before it is needed."""
+
+
+def checked(function: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Return a function of the API with a check that its arguments have their annotated types.
+
+    Raises InputError for one that does not. An iterator is read, and becomes a tuple.
+    """
+    signature = inspect.signature(function)
+
+    @functools.cache
+    def hints() -> dict[str, Any]:
+        """Return the parameters' types; results name classes that need not be loaded."""
+        own = {name: one.annotation for name, one in signature.parameters.items()}
+        given = {name: hint for name, hint in own.items() if isinstance(hint, str)}
+        names = inspect.unwrap(function).__globals__ | {"Spec": _Spec}
+        return get_type_hints(types.SimpleNamespace(__annotations__=given), names)
+
+    @functools.wraps(function)
+    def checking(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        bound = signature.bind(*args, **kwargs)
+        for name, value in bound.arguments.items():
+            if name in hints():
+                bound.arguments[name] = _of_type(name, value, hints()[name])
+        return function(*bound.args, **bound.kwargs)
+
+    return checking
+
+
+def _of_type(name: str, value: Any, hint: Any) -> Any:
+    """Return an argument of the annotated type, which an iterator is not until it is read."""
+    options = _options(hint)
+    items = next((one for one in options if get_origin(one) in (Sequence, Iterable)), None)
+    if items is not None and (isinstance(value, Iterator | Set) or _is_array(value)):
+        value = tuple(value)
+    if isinstance(value, str):  # of a class of its own, it could write itself otherwise
+        value = "".join(value)
+    if items is not None and _is_collection(value):
+        for item in value:
+            _of_type(name, item, get_args(items)[0])
+    elif not any(_fits(value, one) for one in options):
+        raise InputError(f"{name}: {_unfit(value, options)}")
+    elif any(get_origin(one) is PathLike for one in options) and isinstance(value, str | PathLike):
+        _require_path(name, fspath(value))
+    return value
+
+
+def _require_path(name: str, value: str) -> None:
+    """Raise InputError for a text in place of a path, which later errors would show."""
+    if is_text(value):
+        raise InputError(f"{name}: {shown(value)} is not a path; give a path or a URI")
+
+
+def _options(hint: Any) -> list[Any]:
+    """Return the types of a union, or the one type."""
+    if get_origin(hint) in (Union, types.UnionType):
+        return [one for each in get_args(hint) for one in _options(each)]
+    return [hint]
+
+
+def _fits(value: object, hint: Any) -> bool:
+    """Return whether a value is of a type that is neither a union nor a collection."""
+    origin = get_origin(hint) or hint
+    if origin is Literal:
+        return isinstance(value, str | int | None) and value in get_args(hint)
+    if origin in (Sequence, Iterable):
+        return False
+    if origin in _CHECKS:
+        return _CHECKS[origin](value)
+    return isinstance(value, origin) and not isinstance(value, bool)
+
+
+def _is_whole(value: object) -> bool:
+    """Return whether a value is a whole number, NumPy's ones included."""
+    return isinstance(value, SupportsIndex) and not isinstance(value, bool | Sized)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real | Decimal) and not isinstance(value, bool)
+
+
+def _is_spec(value: object) -> bool:
+    loaded = sys.modules.get(_SPEC)
+    return loaded is not None and isinstance(value, loaded.Spec)
+
+
+_CHECKS: dict[Any, Callable[[object], bool]] = {
+    Any: lambda _: True,
+    Callable: callable,
+    bool: lambda value: isinstance(value, bool),
+    int: _is_whole,
+    float: _is_number,
+    Fraction: _is_number,
+    _Spec: _is_spec,
+}
+
+
+def _is_collection(value: object) -> bool:
+    """Return whether a value holds items, and is no text, mapping or table."""
+    if isinstance(value, str | bytes | bytearray | memoryview | Mapping):
+        return False
+    return isinstance(value, Sequence)
+
+
+def _is_array(value: object) -> bool:
+    """Return whether a value is an array of NumPy's with one dimension."""
+    of = (type(value).__module__, type(value).__name__)
+    return of == ("numpy", "ndarray") and getattr(value, "ndim", 0) == 1
+
+
+def _unfit(value: object, options: Sequence[Any]) -> str:
+    """Return the problem with a value, and the remedy."""
+    kinds = {get_origin(one) or one for one in options}
+    known = [str(one) for each in options if get_origin(each) is Literal for one in get_args(each)]
+    if known:
+        return f"{shown(value)} is not known; give one of {', '.join(known)}"
+    if bool in kinds:
+        return f"{shown(value)} is neither True nor False"
+    if int in kinds and len(kinds - {type(None)}) == 1:
+        return f"{shown(value)} is not a whole number"
+    expected = [_NAMES.get(one, "a checked spec" if one is _Spec else "a list") for one in kinds]
+    wanted = " or ".join(sorted(dict.fromkeys(expected)))
+    tabular = type(value).__module__.partition(".")[0] in _TABLES or isinstance(value, list)
+    remedy = "; write it to a Parquet file and give its path" if PathLike in kinds else ""
+    return f"expected {wanted}, got {shown(value)}{remedy if tabular else ''}"
 
 
 def exact(number: Number) -> Fraction:
     """Return the number as it is written; raise InputError if it is no number above zero."""
     try:
-        exact = Fraction(repr(number) if isinstance(number, float) else number)
-    except (ValueError, OverflowError):
-        raise InputError(f"{number!r} is not a number") from None
+        exact = Fraction(float.__repr__(number) if isinstance(number, float) else number)
+    except (ValueError, OverflowError, ZeroDivisionError):
+        raise InputError(f"{shown(number)} is not a number") from None
+    if exact >= _LARGEST:
+        raise InputError(f"{shown(number)} is too large")
     if exact <= 0:
-        raise InputError(f"{number!r} is not above zero")
+        raise InputError(f"{shown(number)} is not above zero")
     return exact
 
 
@@ -37,14 +209,7 @@ def exact_numbers(numbers: Sequence[Number]) -> tuple[Fraction, ...]:
 def one_of(name: str, value: object, allowed: Sequence[str]) -> None:
     """Raise InputError for an argument that is none of these."""
     if value not in allowed:
-        raise InputError(f"{name}: {value!r} is not known; give one of {', '.join(allowed)}")
-
-
-def flags(**given: object) -> None:
-    """Raise InputError for an argument that is neither True nor False."""
-    for name, value in given.items():
-        if not isinstance(value, bool):
-            raise InputError(f"{name}: {value!r} is neither True nor False")
+        raise InputError(f"{name}: {shown(value)} is not known; give one of {', '.join(allowed)}")
 
 
 def whole(least: int = 1, most: int | None = None, /, **given: object) -> None:
@@ -53,13 +218,13 @@ def whole(least: int = 1, most: int | None = None, /, **given: object) -> None:
         if value is None:
             continue
         if not isinstance(value, SupportsIndex) or isinstance(value, bool):
-            raise InputError(f"{name}: {value!r} is not a whole number")
+            raise InputError(f"{name}: {shown(value)} is not a whole number")
         number = whole_of(value)
         if number < least:
             said = "not above zero" if least == 1 else f"below {least}"
-            raise InputError(f"{name}: {number} is {said}")
+            raise InputError(f"{name}: {shown(number)} is {said}")
         if most is not None and number > most:
-            raise InputError(f"{name}: {number} is above {most}")
+            raise InputError(f"{name}: {shown(number)} is above {most}")
 
 
 def above_zero(**given: float | None) -> None:
@@ -68,14 +233,16 @@ def above_zero(**given: float | None) -> None:
         if value is None:
             continue
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < inf:
-            raise InputError(f"{name}: {value!r} is not a number above zero")
+            raise InputError(f"{name}: {shown(value)} is not a number above zero")
+        if value > _MOST_MINUTES:
+            raise InputError(f"{name}: {shown(value)} is above {_MOST_MINUTES}")
 
 
 def between_0_and_1(**given: float) -> None:
     """Raise InputError for an argument that is not between 0 and 1."""
     for name, value in given.items():
         if not 0 < value < 1:
-            raise InputError(f"{name}: {value!r} is not between 0 and 1")
+            raise InputError(f"{name}: {shown(value)} is not between 0 and 1")
 
 
 def tokenizer_and_language(tokenizer: str, language: str | None) -> tuple[Tokenizer, str | None]:
@@ -86,7 +253,9 @@ def tokenizer_and_language(tokenizer: str, language: str | None) -> tuple[Tokeni
     if tokenizer != NAME or language is None:
         return named_tokenizer(tokenizer, language), None
     if language not in LANGUAGES:
-        raise InputError(f"language: {language!r} is not known; give one of {', '.join(LANGUAGES)}")
+        raise InputError(
+            f"language: {shown(language)} is not known; give one of {', '.join(LANGUAGES)}"
+        )
     return named_tokenizer(tokenizer, None), language
 
 
@@ -95,6 +264,9 @@ def named_tokenizer(tokenizer: str, language: str | None) -> Tokenizer:
     from quietcorpus.indexes.languages import LANGUAGES
     from quietcorpus.indexes.tokenizers import Tokenizer, TokenizerError
 
+    for name, value in (("tokenizer", tokenizer), ("language", language)):
+        if value is not None and len(value) > MOST_SHOWN:
+            raise InputError(f"{name}: {shown(value)} is not known")
     try:
         return Tokenizer.here(tokenizer, language)
     except TokenizerError as error:

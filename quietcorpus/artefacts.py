@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from quietcorpus.arguments import (
     Number,
+    checked,
     exact_numbers,
-    flags,
     named_tokenizer,
-    one_of,
     tokenizer_and_language,
     whole,
 )
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 _WITHOUT_SPACES = ("ja", "zh")
 
 
+@checked
 @process_restored()
 def build_index(
     source: Place,
@@ -68,11 +68,7 @@ def build_index(
     Raises:
         InputError: anything that a person can fix.
     """
-    flags(progress=progress)
-    one_of("provenance", provenance, ("public", "private"))
     whole(0, seed=seed)
-    if only is not None:
-        one_of("only", only, ("codes",))
     from quietcorpus.pipelines.artefacts import word_index as job
 
     rule, spoken = tokenizer_and_language(tokenizer, language)
@@ -94,12 +90,13 @@ def build_index(
     )
 
 
+@checked
 @process_restored()
 def build_candidates(
     source: Place,
     output: Place,
     *,
-    provenance: Literal["public"],
+    provenance: str,
     text: str = "text",
     id: str | None = None,
     keep: Sequence[str] = (),
@@ -138,7 +135,6 @@ def build_candidates(
     Raises:
         InputError: anything that a person can fix.
     """
-    flags(keep_text=keep_text, progress=progress)
     whole(candidates=candidates, least_sentences=least_sentences)
     whole(2, clusters=clusters)
     whole(1, 1000, projections=projections, most_sentences=most_sentences)
@@ -165,6 +161,7 @@ def build_candidates(
     )
 
 
+@checked
 @process_restored()
 def build_vocabulary(
     output: Place, language: str, *, words: int = 20_000, tokenizer: str | None = None
@@ -194,12 +191,13 @@ def build_vocabulary(
     return job.build(fspath(output), language=language, words=words, tokenizer=named)
 
 
+@checked
 @process_restored()
 def build_pool(
     source: Place,
     output: Place,
     *,
-    provenance: Literal["public"],
+    provenance: str,
     text: str = "text",
     encoder: str = "all-MiniLM-L6-v2",
     tokenizer: str = "unicode-words-v1",
@@ -230,7 +228,6 @@ def build_pool(
     Raises:
         InputError: anything that a person can fix.
     """
-    flags(progress=progress)
     whole(0, seed=seed)
     from quietcorpus.pipelines.artefacts import pool as job
 
@@ -249,6 +246,7 @@ def build_pool(
     )
 
 
+@checked
 @process_restored()
 def narrow_pool(
     release: Place,
@@ -275,7 +273,6 @@ def narrow_pool(
     Raises:
         InputError: anything that a person can fix.
     """
-    flags(progress=progress)
     from quietcorpus.pipelines.artefacts import narrowed_pool as job
 
     return job.narrow(
@@ -283,6 +280,7 @@ def narrow_pool(
     )
 
 
+@checked
 @process_restored()
 def search_report(
     index: Place,
@@ -315,7 +313,6 @@ def search_report(
     Raises:
         InputError: anything that a person can fix.
     """
-    flags(progress=progress)
     whole(queries=queries, words=words)
     whole(2, draws=draws)
     whole(0, seed=seed)

@@ -13,7 +13,7 @@ from apache_beam.yaml.yaml_errors import ErrorHandlingConfig
 from apache_beam.yaml.yaml_utils import SafeLineLoader
 
 from quietcorpus import beam as transforms
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError, shown
 
 __all__ = [
     "draw_candidates",
@@ -33,15 +33,17 @@ class _Named(beam.PTransform):
 
     def __init__(self, make: Callable[..., beam.PTransform], errors: Any, **given: Any) -> None:
         super().__init__(make.__name__)
-        handling = SafeLineLoader.strip_metadata(errors)
+        handling = _plain(errors)
+        if not isinstance(handling, dict | None):
+            raise InputError(f"error_handling: expected a mapping, got {shown(handling)}")
         if handling is not None and (set(handling) != {"output"} or not handling["output"]):
             raise InputError("error_handling: give only `output`, the name for the errors")
         self._errors = handling["output"] if handling else None
-        if self._errors in _OUTPUTS:
+        if self._errors is not None and self._errors in _OUTPUTS:
             raise InputError(f"error_handling: {self._errors} names another output; choose another")
         # What is left out has the transform's own default.
         said = {name: value for name, value in given.items() if value is not None}
-        plain = SafeLineLoader.strip_metadata(said)
+        plain = {name: _plain(value) for name, value in said.items()}
         self._transform = make(**plain, errors="collect" if self._errors else "raise")
 
     def expand(self, rows: beam.PCollection) -> dict[str, beam.PCollection]:
@@ -50,6 +52,12 @@ class _Named(beam.PTransform):
         errors = found.pop("errors")
         outputs = {"output": found.pop("rows"), "card": card, **found}
         return outputs | ({self._errors: errors} if self._errors else {})
+
+
+def _plain(value: Any) -> Any:
+    """Return a value without what Beam YAML's loader adds to it, such as line numbers."""
+    of_yaml = isinstance(value, dict | list | tuple | str)
+    return SafeLineLoader.strip_metadata(value) if of_yaml else value
 
 
 def privatize_words(

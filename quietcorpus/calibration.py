@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import fspath
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from quietcorpus.arguments import (
     Number,
     between_0_and_1,
+    checked,
     exact,
     exact_numbers,
-    flags,
     named_tokenizer,
-    one_of,
     whole,
 )
 from quietcorpus.places import Place, absolute, process_restored
@@ -26,6 +25,7 @@ TriedMap: TypeAlias = Literal["frequency", "random", "none"]
 """A compression map that `calibrate_bags` can try."""
 
 
+@checked
 @process_restored()
 def calibrate_words(
     index: Place,
@@ -87,9 +87,6 @@ def calibrate_words(
     Raises:
         InputError: anything that a person can fix.
     """
-    one_of("mechanism", mechanism, ("madlib", "vickrey", "brr", "tem", "exponential"))
-    one_of("engine", engine, ("local", "ray"))
-    flags(progress=progress)
     whole(words=words, workers=workers)
     whole(1, 1_000_000, draws=draws)
     whole(2, set_size_at_least=set_size_at_least)
@@ -143,6 +140,7 @@ def calibrate_words(
     )
 
 
+@checked
 @process_restored()
 def compare_indexes(
     first: Place,
@@ -177,7 +175,6 @@ def compare_indexes(
     Raises:
         InputError: anything that a person can fix.
     """
-    flags(progress=progress)
     whole(words=words, workers=workers)
     whole(1, 1_000_000, draws=draws)
     whole(0, seed=seed)
@@ -198,6 +195,7 @@ def compare_indexes(
     )
 
 
+@checked
 @process_restored()
 def calibrate_bags(
     source: Place | None = None,
@@ -238,9 +236,6 @@ def calibrate_bags(
     Raises:
         InputError: anything that a person can fix.
     """
-    for name in maps:
-        one_of("maps", name, get_args(TriedMap))
-    flags(progress=progress)
     for number in bins:
         whole(bins=number)
     whole(documents=documents)
@@ -272,6 +267,7 @@ def calibrate_bags(
     return job.calibrate(given, settings, progress=progress)
 
 
+@checked
 @process_restored()
 def calibrate_sentences(
     candidates: Place,
@@ -304,7 +300,6 @@ def calibrate_sentences(
     Raises:
         InputError: anything that a person can fix.
     """
-    flags(progress=progress)
     whole(10, documents=documents)
     whole(0, seed=seed)
     from quietcorpus.pipelines.calibrate import sentences as job

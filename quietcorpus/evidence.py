@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from quietcorpus.arguments import (
-    between_0_and_1,
-    flags,
-    whole,
-)
+from quietcorpus.arguments import between_0_and_1, checked, whole
 from quietcorpus.places import Place, absolute, process_restored
 from quietcorpus.transforms.errors import InputError
 
@@ -17,6 +13,7 @@ if TYPE_CHECKING:
     from quietcorpus.pipelines.spec.spec import Spec
 
 
+@checked
 @process_restored()
 def audit(
     spec: Place | Mapping[str, Any] | Spec,
@@ -41,7 +38,6 @@ def audit(
     Raises:
         InputError: anything that a person can fix.
     """
-    flags(progress=progress)
     whole(100, 100_000_000, draws=draws)
     between_0_and_1(confidence=confidence)
     from quietcorpus.pipelines.audit.audit import audit as job
@@ -54,6 +50,7 @@ def audit(
     )
 
 
+@checked
 @process_restored()
 def canaries(
     spec: Place | Mapping[str, Any] | Spec,
@@ -90,7 +87,6 @@ def canaries(
         InputError: anything that a person can fix.
         StageError: a failure of a worker or an engine.
     """
-    flags(progress=progress)
     whole(16, 1_000_000, canaries=canaries)
     whole(1, 100, runs=runs)
     whole(workers=workers)
@@ -110,6 +106,7 @@ def canaries(
     return job.audit(as_spec(spec), effort, place, progress=progress)
 
 
+@checked
 @process_restored()
 def check_provenance(
     spec: Place | Mapping[str, Any] | Spec,
@@ -141,7 +138,6 @@ def check_provenance(
         InputError: anything that a person can fix.
         StageError: the corpus changed while it was read, or a store does not answer.
     """
-    flags(progress=progress)
     whole(0, accept=accept)
     from quietcorpus.pipelines.provenance import provenance as job
     from quietcorpus.pipelines.spec.loading import as_spec
@@ -159,6 +155,7 @@ def check_provenance(
     )
 
 
+@checked
 @process_restored()
 def evaluate(
     release: Place,
@@ -227,7 +224,6 @@ def evaluate(
     Raises:
         InputError: anything that a person can fix.
     """
-    flags(audits=audits, topics=topics, progress=progress)
     whole(50, documents=documents)
     whole(draws=draws, workers=workers)
     whole(0, seed=seed)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from os import fspath
 from typing import TYPE_CHECKING, Any
 
+from quietcorpus.arguments import checked
 from quietcorpus.places import Place, absolute, process_restored
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from quietcorpus.pipelines.ledger.check import CheckedLedger
 
 
+@checked
 @process_restored()
 def init(place: Place, caps: Place | Mapping[str, Any]) -> dict[str, Any]:
     """Create a ledger with its caps; return its accounts.
@@ -36,6 +38,7 @@ def init(place: Place, caps: Place | Mapping[str, Any]) -> dict[str, Any]:
     return accounts(Ledger.init(_answering(place, "write"), terms))
 
 
+@checked
 @process_restored()
 def show(place: Place) -> dict[str, Any]:
     """Return the accounts of a ledger: what is used, what is left, and by which releases."""
@@ -44,6 +47,7 @@ def show(place: Place) -> dict[str, Any]:
     return accounts(_opened(place))
 
 
+@checked
 @process_restored()
 def page(place: Place) -> str:
     """Return a ledger as a self-contained HTML page: what is left, spent by which release, when.
@@ -55,6 +59,7 @@ def page(place: Place) -> str:
     return render(_opened(place))
 
 
+@checked
 @process_restored()
 def history(place: Place) -> list[dict[str, Any]]:
     """Return every record of a ledger, in order."""
@@ -63,6 +68,7 @@ def history(place: Place) -> list[dict[str, Any]]:
     return events(_opened(place))
 
 
+@checked
 @process_restored()
 def verify(
     place: Place, *, public_key: Place | None = None, expected_head: str | None = None
@@ -86,6 +92,7 @@ def verify(
     return checked(_answering(place, "list"), trust)
 
 
+@checked
 @process_restored()
 def sign(place: Place, *, expected_head: str | None = None) -> str:
     """Sign a ledger that is not signed, as it is, by the key of the environment; return its head.
@@ -104,6 +111,7 @@ def sign(place: Place, *, expected_head: str | None = None) -> str:
     return act(_answering(place, "write"), expected_head)
 
 
+@checked
 @process_restored()
 def rotate_key(place: Place, new_key: Place) -> str:
     """Replace a ledger's key, which the environment names, by another; return the ledger's head.
@@ -123,6 +131,7 @@ def rotate_key(place: Place, new_key: Place) -> str:
     return rotate(_answering(place, "write"), read_key("new key", fspath(new_key)))
 
 
+@checked
 @process_restored()
 def change_caps(place: Place, caps: Place | Mapping[str, Any], reason: str) -> dict[str, Any]:
     """Change caps of a signed ledger, for what is reserved from then on; return its accounts.
@@ -144,6 +153,7 @@ def change_caps(place: Place, caps: Place | Mapping[str, Any], reason: str) -> d
     return accounts(_opened(place))
 
 
+@checked
 @process_restored()
 def plan(specs: Sequence[Place]) -> list[dict[str, Any]]:
     """Compute what the releases of some specs, in this order, would cost their ledgers.
@@ -156,6 +166,7 @@ def plan(specs: Sequence[Place]) -> list[dict[str, Any]]:
     return foresee([fspath(spec) for spec in specs])
 
 
+@checked
 @process_restored()
 def schedule(spec: Place, releases: int) -> dict[str, Any]:
     """Compute what each of this many releases of a spec may spend, under each kind of account.
@@ -173,6 +184,7 @@ def schedule(spec: Place, releases: int) -> dict[str, Any]:
     return planned(fspath(spec), releases)
 
 
+@checked
 @process_restored()
 def release_reservation(place: Place, release: str, reason: str) -> None:
     """Give back a release's reservation, if nothing of the release was published.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, NoReturn
 import numpy as np
 import pyarrow as pa
 
-from quietcorpus.arguments import Number, exact, one_of
+from quietcorpus.arguments import Number, checked, exact
 from quietcorpus.compiled import load_numba
 from quietcorpus.indexes.arrow_arrays import as_strings
 from quietcorpus.indexes.tokenizers import TokenizerError
@@ -68,6 +68,7 @@ class Privatizer:
 
     guarantee: MetricPrivacy
 
+    @checked
     def __init__(
         self,
         index: Place,
@@ -97,9 +98,6 @@ class Privatizer:
         Raises:
             InputError: anything that a person can fix.
         """
-        one_of("mechanism", mechanism, ("madlib", "vickrey", "brr", "tem", "exponential"))
-        one_of("per", per, ("word", "document"))
-        one_of("out_of_vocabulary", out_of_vocabulary, ("drop", "draw"))
         folder = fspath(index)
         if "://" in folder:
             raise InputError(f"index: {folder} is not a local folder; fetch the index first")
@@ -144,9 +142,10 @@ class Privatizer:
         Raises InputError for what is no text.
         """
         given = None
-        if not isinstance(texts, str) and all(isinstance(text, str) for text in texts):
-            with suppress(UnicodeEncodeError):  # which quotes the text
-                given = as_strings(texts)
+        with suppress(TypeError, UnicodeEncodeError):  # the latter quotes the text
+            listed = [] if isinstance(texts, str) else list(texts)
+            if not isinstance(texts, str) and all(isinstance(text, str) for text in listed):
+                given = as_strings(listed)
         if given is None:
             raise InputError("texts: give a list of strings, without surrogates and nulls")
         rows = np.arange(len(given), dtype=np.int64)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from os import fspath
 from typing import TYPE_CHECKING, Literal
 
-from quietcorpus.arguments import one_of, whole
+from quietcorpus.arguments import checked, whole
 from quietcorpus.places import Place, absolute, process_restored
 
 if TYPE_CHECKING:
     from quietcorpus.pipelines.init.proposal import Proposal
 
 
+@checked
 @process_restored()
 def propose_spec(
     corpus: Place,
@@ -53,9 +54,6 @@ def propose_spec(
     from quietcorpus.pipelines.init.proposal import propose
     from quietcorpus.transforms.errors import InputError
 
-    one_of("want", want, tuple(Wanted))
-    if protect is not None:
-        one_of("protect", protect, tuple(Protected))
     whole(2, users=users)
     protected = unit(Wanted(want), None if protect is None else Protected(protect))
     place = fspath(corpus)

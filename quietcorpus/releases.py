@@ -6,12 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import fspath
 from typing import TYPE_CHECKING, Any, Literal
 
-from quietcorpus.arguments import (
-    above_zero,
-    flags,
-    one_of,
-    whole,
-)
+from quietcorpus.arguments import above_zero, checked, whole
 from quietcorpus.pipelines.environment.garbage import uncollected
 from quietcorpus.places import Place, absolute, process_restored
 from quietcorpus.transforms.errors import InputError
@@ -23,6 +18,7 @@ if TYPE_CHECKING:
     from quietcorpus.pipelines.spec.spec import Spec
 
 
+@checked
 def release(
     spec: Place | Mapping[str, Any] | Spec,
     *,
@@ -66,8 +62,6 @@ def release(
         StageError: a failure of a worker or an engine; `Unavailable` where another try may help.
         GraphIsValid: `beam_options` ask for a dry run, and the job's graph is valid.
     """
-    one_of("if_exists", if_exists, ("refuse", "ok"))
-    flags(strict=strict, progress=progress)
     above_zero(deadline=deadline, worker_timeout=worker_timeout)
     from quietcorpus.pipelines.engine.local_workers import server_ahead
 
@@ -112,6 +106,7 @@ def release(
             return card
 
 
+@checked
 @process_restored()
 def dry_run(
     spec: Place | Mapping[str, Any] | Spec,
@@ -136,8 +131,6 @@ def dry_run(
         InputError: anything that a person can fix, except a refusal of the ledger.
         StageError: a store does not answer (`Unavailable`).
     """
-    one_of("if_exists", if_exists, ("refuse", "ok"))
-    flags(strict=strict, progress=progress)
     from quietcorpus.pipelines.release.dry_run import dry_run as foresee
     from quietcorpus.pipelines.spec.loading import as_spec
 
@@ -151,6 +144,7 @@ def dry_run(
     )
 
 
+@checked
 @process_restored()
 def release_claim(output: Place, reason: str) -> list[str]:
     """Free an output from a run that died and that nobody will repeat; return what is left there.
@@ -176,6 +170,7 @@ def release_claim(output: Place, reason: str) -> list[str]:
     return releasing.release_claim(uri, reason)
 
 
+@checked
 @process_restored()
 def verify(
     release: Place,
@@ -196,7 +191,6 @@ def verify(
     Raises:
         InputError: something differs from the card.
     """
-    flags(progress=progress)
     from quietcorpus.pipelines.card.verify import verify as check
 
     key = None if public_key is None else fspath(public_key)
@@ -208,6 +202,7 @@ def verify(
     return card
 
 
+@checked
 @process_restored()
 def load(release: Place, *, words: bool = False) -> LoadedRelease:
     """Load a release into memory, as Arrow tables, and its card.
@@ -226,12 +221,12 @@ def load(release: Place, *, words: bool = False) -> LoadedRelease:
     Raises:
         InputError: there is no release, a file is not the card's, or rows have no `terms`.
     """
-    flags(words=words)
     from quietcorpus.pipelines.card.loading import load as read
 
     return read(fspath(release), words=words)
 
 
+@checked
 @process_restored()
 def export_card(
     release: Place,
@@ -257,15 +252,13 @@ def export_card(
     Raises:
         InputError: there is no card, it does not agree with itself, or something is missing.
     """
-    from quietcorpus.pipelines.exports.forms import FORMS, export
-    from quietcorpus.pipelines.exports.publisher import CURATOR_TYPES, Publisher
+    from quietcorpus.pipelines.exports.forms import export
+    from quietcorpus.pipelines.exports.publisher import Publisher
 
-    one_of("form", form, tuple(FORMS))
-    if curator_type is not None:
-        one_of("curator_type", curator_type, CURATOR_TYPES)
     return export(fspath(release), form, Publisher(curator, curator_type, use, region))
 
 
+@checked
 @process_restored()
 def reconstruct(
     release: Place,
@@ -293,8 +286,6 @@ def reconstruct(
         InputError: anything that a person can fix.
         StageError: a worker ended.
     """
-    one_of("engine", engine, ("local", "ray"))
-    flags(progress=progress)
     whole(factors=factors)
     from quietcorpus.pipelines.reconstruct.reconstruct import reconstruct as make
 
@@ -308,6 +299,7 @@ def reconstruct(
     )
 
 
+@checked
 @process_restored()
 def vary(
     release: Place,
@@ -337,7 +329,6 @@ def vary(
         InputError: anything that a person can fix, such as a command that fails.
         StageError: the command takes too long.
     """
-    flags(progress=progress)
     above_zero(minutes=minutes)
     from quietcorpus.pipelines.vary.vary import vary as make
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from quietcorpus.arguments import (
     Number,
     between_0_and_1,
+    checked,
     exact,
     exact_numbers,
-    flags,
     one_of,
     whole,
 )
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from quietcorpus.pipelines.calibrate.public_texts_report import CalibratedVotes
 
 
+@checked
 @process_restored()
 def calibrate_public_texts(
     source: Place,
@@ -67,7 +68,6 @@ def calibrate_public_texts(
     Raises:
         InputError: anything that a person can fix.
     """
-    flags(progress=progress)
     whole(documents=documents)
     whole(2, runs=runs)
     whole(0, seed=seed)
@@ -110,6 +110,7 @@ def calibrate_public_texts(
     )
 
 
+@checked
 @process_restored()
 def calibrate_rounds(
     *,

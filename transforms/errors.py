@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import datetime
 import functools
 import logging
 import os
+import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path, PurePath
 from typing import Any, ParamSpec
 
 from quietcorpus.transforms.outages import outage
@@ -18,7 +23,26 @@ for _name in ("worker.operations", "portability.fn_api_runner.trigger_manager"):
     logging.getLogger(f"apache_beam.runners.{_name}").setLevel(logging.INFO)
 
 
-class InputError(Exception):
+MOST_SHOWN = 60
+"""The most characters of a value that an error shows."""
+_WORDS = 8
+_NAME_BYTES = 1024  # of a key of an object store; 255 is usual for file systems
+_NUMBERS: dict[type, Callable[[Any], str]] = {
+    int: int.__repr__,
+    float: float.__repr__,
+    Decimal: Decimal.__str__,
+    Fraction: Fraction.__str__,
+}
+
+
+class _OneLine(Exception):
+    """The base of errors whose message is one line, whatever names and paths it holds."""
+
+    def __init__(self, message: str = "", *others: object) -> None:
+        super().__init__(_escaped(message), *others)
+
+
+class InputError(_OneLine):
     """Bad input; the message is one line: the problem, its place, the remedy; no private text."""
 
 
@@ -30,7 +54,7 @@ class NoisyOutcome(InputError):
     """A refusal that a noisy outcome decides: it tells that outcome, which the budget paid for."""
 
 
-class StageError(Exception):
+class StageError(_OneLine):
     """An unforeseen failure in a worker, without the message that might quote private text."""
 
 
@@ -52,6 +76,77 @@ class ClaimHeld(Unavailable):
 
 class DeadlinePassed(Unavailable):
     """A run that was not done in its time."""
+
+
+def shown(value: object) -> str:
+    """Describe a caller's value in an error: a short scalar as it is, all else by its type.
+
+    A value may hold private text, as a table or a list of records does: then its representation
+    would carry the text into logs and notebooks.
+    """
+    if isinstance(value, str | PurePath):
+        text = "".join(value) if isinstance(value, str) else str(value)
+        quoted = str.__repr__(text)
+        return quoted if len(quoted) - 2 <= MOST_SHOWN else f"a string of {len(text):,} characters"
+    if value is None or isinstance(value, bool) or (type(value) in (list, dict) and not value):
+        return repr(value)
+    for kind, write in _NUMBERS.items():
+        if isinstance(value, kind):
+            return _number(value, write)
+    if type(value) in (datetime.date, datetime.datetime):
+        return str(value)
+    return _escaped(type(value).__name__)[:MOST_SHOWN]
+
+
+def _number(value: Any, write: Callable[[Any], str]) -> str:
+    """Write a number; a very long one by its number of digits."""
+    try:
+        text = write(value)
+    except ValueError:  # longer than Python writes
+        return "a number of thousands of digits"
+    return text if len(text) <= MOST_SHOWN else f"a number of {len(text.lstrip('-'))} digits"
+
+
+def is_text(value: str) -> bool:
+    """Return whether a value is a text in place of a path, which no error may show.
+
+    A text has a control character such as a line break, or more bytes between two slashes than a
+    file system allows, or is long and has as many words there as a sentence. What is there is a
+    path, whatever its name.
+    """
+    if any(unicodedata.category(one) == "Cc" for one in value):
+        return True
+    parts = [part for part in value.split("/") if part]
+    wordy = len(value) > MOST_SHOWN and any(len(part.split()) >= _WORDS for part in parts)
+    if not wordy and all(len(part.encode(errors="replace")) <= _NAME_BYTES for part in parts):
+        return False
+    try:
+        return "://" in value or not os.path.lexists(Path(value).expanduser())
+    except (OSError, RuntimeError, ValueError):
+        return True
+
+
+def path_shown(value: str) -> str:
+    """Return a path as it is, and a text that was given in its place as `shown` does."""
+    return shown(value) if is_text(value) else value
+
+
+def cut(name: str) -> str:
+    """Quote the name of a column that is there, or what of it an error shows."""
+    return str.__repr__(name if len(name) <= MOST_SHOWN else f"{name[: MOST_SHOWN - 3]}...")
+
+
+def key_shown(key: object) -> str:
+    """Name a key of a caller's mapping in an error: a short one as it is, without quotes."""
+    quoted = shown(key)
+    return quoted[1:-1] if isinstance(key, str) and quoted[:1] in "'\"" else quoted
+
+
+def _escaped(text: str) -> str:
+    """Return a text on one line: what cannot be printed is escaped."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
 
 
 @contextmanager

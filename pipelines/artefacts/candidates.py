@@ -36,7 +36,7 @@ from quietcorpus.pipelines.storage.output import Output
 from quietcorpus.pipelines.storage.places import absolute
 from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError, shown
 from quietcorpus.transforms.installed import require_installed
 from quietcorpus.transforms.reading.documents import Corpus
 
@@ -80,7 +80,7 @@ def build(
     _check(provenance, candidates, clusters, wanted)
     if language not in LANGUAGES:
         raise InputError(
-            f"language: {language!r} is not one that the splitter {NAME} knows; give one of "
+            f"language: {shown(language)} is not one that the splitter {NAME} knows; give one of "
             f"{', '.join(LANGUAGES)}"
         )
     _check_names(keep, keep_text=keep_text)
@@ -183,9 +183,11 @@ def _check(provenance: str, candidates: int, clusters: int, wanted: int) -> None
             "learnt; build them from public documents, with an encoder of public data"
         )
     if candidates > LARGEST_SET:
-        raise InputError(f"candidates: {candidates} is too many; give at most {LARGEST_SET}")
+        raise InputError(f"candidates: {shown(candidates)} is too many; give at most {LARGEST_SET}")
     if clusters >= wanted:
-        raise InputError(f"clusters: {clusters} is not less than the number of documents, {wanted}")
+        raise InputError(
+            f"clusters: {shown(clusters)} is not less than the number of documents, {wanted}"
+        )
 
 
 def _check_names(keep: Sequence[str], *, keep_text: bool) -> None:
@@ -194,7 +196,7 @@ def _check_names(keep: Sequence[str], *, keep_text: bool) -> None:
     for name in keep:
         if name in own or keep.count(name) > 1:
             raise InputError(
-                f"keep: {name!r} is a name that candidates use themselves, or is given twice"
+                f"keep: {shown(name)} is a name that candidates use themselves, or is given twice"
             )
 
 
@@ -209,8 +211,8 @@ def _names(
         ids = columns[id]
         if ids.null_count or pc.count_distinct(ids).as_py() < len(ids):
             raise InputError(
-                f"id: the column {id!r} lacks a value, or repeats one, in the documents that were "
-                "chosen; name another column"
+                f"id: the column {shown(id)} lacks a value, or repeats one, in the documents that "
+                "were chosen; name another column"
             )
         named["id"] = ids
     own = {} if texts is None else {TEXT: texts}

@@ -18,7 +18,7 @@ from quietcorpus.indexes.pool import MOST_COMPARED
 from quietcorpus.indexes.pool_lists import PoolLists
 from quietcorpus.mechanisms.deep_candidate import on_grid
 from quietcorpus.pipelines.engine.parallel import processors
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError, shown
 
 _TEXTS_A_LIST = 10  # on average, at least: fewer are too few to be found by their centroid
 _QUERIES = 1_000  # texts on which recall is measured, and one in so many of a small pool
@@ -62,8 +62,8 @@ def parse(search: str, seed: int) -> Asked:
     found = _FORM.fullmatch(search)
     if not found:
         raise InputError(
-            f"search: {search!r} is not allowed; give ivf:lists=NUMBER, such as ivf:lists=4096, or "
-            "ivf:lists=NUMBER,probes=NUMBER"
+            f"search: {shown(search)} is not allowed; give ivf:lists=NUMBER, such as "
+            "ivf:lists=4096, or ivf:lists=NUMBER,probes=NUMBER"
         )
     if seed > LARGEST_SEED:
         raise InputError(f"seed: {seed} is not allowed; give one of {LARGEST_SEED} at most")

@@ -14,7 +14,7 @@ from quietcorpus.indexes.vectors import WordVectors
 from quietcorpus.pipelines.artefacts.weights import read_weights
 from quietcorpus.pipelines.storage.places import absolute
 from quietcorpus.transforms.artefacts.files import FileSource
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError, shown
 
 _MOST_POWER = 4
 _FORM = re.compile(r"(?:covariance:lambda|information:power)=([0-9]{1,3}(?:\.[0-9]{1,6})?)")
@@ -38,7 +38,7 @@ class Rescaling:
         form = _FORM.fullmatch(given)
         if form is None:
             raise InputError(
-                f"rescale: {given!r} is not allowed; give covariance:lambda=NUMBER or "
+                f"rescale: {shown(given)} is not allowed; give covariance:lambda=NUMBER or "
                 "information:power=NUMBER, such as information:power=1"
             )
         amount = Fraction(form[1])

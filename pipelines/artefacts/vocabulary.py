@@ -22,7 +22,7 @@ from quietcorpus.indexes.vocabulary import is_reachable
 from quietcorpus.pipelines.environment.version import quietcorpus_version
 from quietcorpus.pipelines.storage.output import Output
 from quietcorpus.pipelines.storage.places import absolute
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError, shown
 from quietcorpus.transforms.installed import require_installed
 
 WORDS = "words.txt"
@@ -51,7 +51,8 @@ def build(output: str, *, language: str, words: int, tokenizer: Tokenizer) -> di
     known = sorted(wordfreq.available_languages())
     if language not in known:
         raise InputError(
-            f"language: {language!r} is not one that wordfreq has; give one of {', '.join(known)}"
+            f"language: {shown(language)} is not one that wordfreq has; give one of "
+            f"{', '.join(known)}"
         )
     place = Output(absolute(output))
     place.require_writable()

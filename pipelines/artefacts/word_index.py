@@ -37,7 +37,7 @@ from quietcorpus.pipelines.storage.places import absolute
 from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.artefacts.word_index import IndexSource
-from quietcorpus.transforms.errors import InputError, client_errors
+from quietcorpus.transforms.errors import InputError, client_errors, shown
 from quietcorpus.transforms.outages import outage
 
 _SHOWN, _NEIGHBOURS = 5, 5
@@ -204,7 +204,7 @@ def _lists(search: str, seed: int) -> int:
     name, _, number = setting.partition("=")
     if (kind, name) != ("ivf", "lists") or not re.fullmatch("[1-9][0-9]{0,8}", number):
         raise InputError(
-            f"search: {search!r} is not allowed; give ivf:lists=NUMBER, such as ivf:lists=4096"
+            f"search: {shown(search)} is not allowed; give ivf:lists=NUMBER, such as ivf:lists=4096"
         )
     if seed > LARGEST_SEED:
         raise InputError(f"seed: {seed} is not allowed; give one of {LARGEST_SEED} at most")
@@ -239,7 +239,7 @@ def _neighbours(index: WordIndex, words: list[str]) -> Iterator[str]:
     terms = index.vocabulary.terms.to_pylist()
     for word in words or terms[:: max(1, len(terms) // _SHOWN)][:_SHOWN]:
         if word not in terms:
-            raise InputError(f"words: {word!r} is not in the index")
+            raise InputError(f"words: {shown(word)} is not in the index")
         row = terms.index(word)
         for metric, values in _distances(index, row):
             nearest = np.argsort(values, kind="stable")

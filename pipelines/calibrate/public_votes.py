@@ -25,7 +25,7 @@ from quietcorpus.mechanisms.vote_estimates import estimates
 from quietcorpus.pipelines.artefacts.public_documents import batches
 from quietcorpus.pipelines.spec.public_texts import MOST_LABELS
 from quietcorpus.transforms.artefacts.encoder import Encoder
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError, shown
 from quietcorpus.transforms.reading.documents import Corpus
 from quietcorpus.transforms.reading.spelling import as_text
 from quietcorpus.transforms.votes import AT_ONCE, Strata
@@ -89,7 +89,8 @@ class VotingDocuments:
             rarest = int(np.bincount(strata).argmin())
             if (size := int((strata == rarest).sum())) < LEAST:
                 raise InputError(
-                    f"label: {values[rarest]!r} has {size} documents; give {LEAST} or more of each"
+                    f"label: {shown(values[rarest])} has {size} documents; give {LEAST} or more "
+                    "of each"
                 )
         if len(texts) < LEAST:
             raise InputError(

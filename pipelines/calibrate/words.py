@@ -36,7 +36,7 @@ from quietcorpus.pipelines.kinds.word_meaning import simulator
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage.output import Output
 from quietcorpus.pipelines.terminal.progress import Steps
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError, shown
 from quietcorpus.transforms.installed import require_installed
 from quietcorpus.transforms.privatizers.words import WordMechanism, engines_of
 
@@ -179,7 +179,7 @@ def read_search(key: str, given: str) -> Searching:
     approximate = name == SearchEngine.FAISS_IVF
     if name not in list(SearchEngine) or (setting and not (approximate and probes)):
         raise InputError(
-            f"{key}: {given!r} is not allowed; give one of {', '.join(SearchEngine)}, and for "
+            f"{key}: {shown(given)} is not allowed; give one of {', '.join(SearchEngine)}, and for "
             f"{SearchEngine.FAISS_IVF.value} the lists to search, such as faiss-ivf:probes=32"
         )
     if not approximate:

@@ -15,6 +15,7 @@ from pydantic_core import CoreSchema, PydanticCustomError
 from quietcorpus.mechanisms.filters import Concentrated
 from quietcorpus.pipelines import registry
 from quietcorpus.pipelines.card.parameters import Parameters, Part
+from quietcorpus.transforms.errors import shown
 
 UNKNOWN_KIND = "unknown_kind"
 """The type of the error for a card whose kind is not registered."""
@@ -100,7 +101,7 @@ def _by_kind(value: object) -> object:
         raise PydanticCustomError(
             UNKNOWN_KIND,
             "{kind} is not a kind of release that is known here; they are {known}",
-            {"kind": repr(kind), "known": known},
+            {"kind": shown(kind), "known": known},
         )
     return class_of(str(kind)).model_validate(value)
 

@@ -12,6 +12,7 @@ import quietcorpus as qc
 from quietcorpus.evaluation.verdict import first_draw, of_everything
 from quietcorpus.pipelines.cli.command import command
 from quietcorpus.pipelines.cli.options import quiet_option, seed_option
+from quietcorpus.transforms.errors import shown
 
 _MARKS = {"well": "✓", "caution": "!", "harm": "✗"}
 
@@ -26,7 +27,7 @@ class _Words(click.ParamType):
     ) -> tuple[str, ...]:
         words = tuple(word.strip() for word in value.split(","))
         if not all(words):
-            self.fail(f"{value!r} has an empty word", param, ctx)
+            self.fail(f"{shown(value)} has an empty word", param, ctx)
         return words
 
 

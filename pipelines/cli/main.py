@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from quietcorpus.pipelines.cli.audit import audit
@@ -25,6 +27,7 @@ from quietcorpus.pipelines.environment.garbage import keep_all
 from quietcorpus.pipelines.environment.patience import be_patient
 from quietcorpus.pipelines.environment.processor import prefer_avx512
 from quietcorpus.pipelines.environment.version import full_version
+from quietcorpus.transforms.errors import MOST_SHOWN, shown
 
 
 def _show_version(context: click.Context, _: click.Parameter, asked: bool) -> None:
@@ -33,7 +36,36 @@ def _show_version(context: click.Context, _: click.Parameter, asked: bool) -> No
         context.exit()
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+_GIVEN = f"{__name__}.given"
+
+
+class _Group(click.Group):
+    """The command whose errors show no long argument, such as a text in place of a path."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], *others: Any, **extra: Any
+    ) -> click.Context:
+        given = list(args)
+        context = super().make_context(info_name, args, *others, **extra)
+        context.meta[_GIVEN] = given
+        return context
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; errors of usage describe arguments as all others do."""
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as error:
+            said = error.format_message()
+            for one in ctx.meta[_GIVEN]:
+                if len(one) > MOST_SHOWN or not one.isprintable():
+                    parts = [part for part in one.split(",") if " " in part]
+                    for value in (one, one.partition("=")[2], *parts):
+                        for form in (repr(value), value) if value else ():
+                            said = said.replace(form, shown(value))
+            raise click.UsageError(said, error.ctx) from None
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--version",
     is_flag=True,

@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from quietcorpus.transforms.errors import shown
+
 _SMALLEST, _LARGEST = Decimal("0.000001"), Decimal(1_000_000)
 TOKENIZERS = "unicode-words-v1", "icu-words-v1"  # whose own module loads slowly
 _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -121,7 +123,7 @@ class Number(click.ParamType):
         try:
             number = Decimal(value)
         except InvalidOperation:
-            self.fail(f"{value!r} is not a number", param, ctx)
+            self.fail(f"{shown(value)} is not a number", param, ctx)
         if not (number.is_finite() and self.least <= number <= self.most):
             self.fail(f"{value} is not between {self.least} and {self.most}", param, ctx)
         return Fraction(number)

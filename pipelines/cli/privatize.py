@@ -12,7 +12,7 @@ import orjson
 
 import quietcorpus as qc
 from quietcorpus.pipelines.cli.command import command
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError, shown
 
 _BYTES_AT_ONCE = 1 << 16
 _Record = dict[str, Any]
@@ -119,9 +119,9 @@ def _object(number: int, line: bytes, text: str, keep: Sequence[str]) -> _Record
         record = None
     if not isinstance(record, dict) or not isinstance(record.get(text), str):
         raise InputError(
-            f"line {number} of standard input is not a JSON object with a text under {text!r}"
+            f"line {number} of standard input is not a JSON object with a text under {shown(text)}"
         )
     missing = [key for key in keep if key not in record]
     if missing:
-        raise InputError(f"line {number} of standard input has no {missing[0]!r}; see --keep")
+        raise InputError(f"line {number} of standard input has no {shown(missing[0])}; see --keep")
     return record

@@ -16,7 +16,7 @@ from quietcorpus.pipelines.compose.card import ComposedCard
 from quietcorpus.pipelines.compose.rows import Read, read
 from quietcorpus.pipelines.compose.spec import RowsSpec, check_fields, checked, prepared
 from quietcorpus.pipelines.environment.keys import configured_master_key
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError, shown
 
 _LOGGER = logging.getLogger("quietcorpus")
 OnErrors = Literal["raise", "collect"]
@@ -63,9 +63,10 @@ class Composed(beam.PTransform):
         super().__init__()
         with labelled(self.name):
             if isinstance(keep, str) or not isinstance(keep, Sequence):
-                raise InputError(f"keep: {keep!r} is no list; give a list of fields")
-            if rows["errors"] not in ("raise", "collect"):
-                raise InputError(f"errors: {rows['errors']!r} is not known; give raise or collect")
+                raise InputError(f"keep: {shown(keep)} is no list; give a list of fields")
+            if not isinstance(rows["errors"], str) or rows["errors"] not in ("raise", "collect"):
+                given = shown(rows["errors"])
+                raise InputError(f"errors: {given} is not known; give raise or collect")
             fields = {name: value for name, value in rows.items() if name != "errors"}
             self._rows = checked(RowsSpec, **fields, keep=tuple(keep))
             self._key = self._rows.worker_key()

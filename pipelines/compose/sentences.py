@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from os import PathLike, fspath
+from os import PathLike
 from typing import Literal
 
 import apache_beam as beam
@@ -69,7 +69,7 @@ class DrawCandidates(ComposedKind):
             keep,
             mechanism="deep-candidate",
             epsilon=epsilon,
-            candidates=fspath(candidates),
+            candidates=candidates,
             utility=utility,
             projections=projections,
             most_sentences=most_sentences,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from os import PathLike, fspath
 from typing import Annotated, Any, TypeVar
 
 import pydantic
@@ -19,11 +20,11 @@ from quietcorpus.pipelines.environment.keys import (
     configured_master_key,
 )
 from quietcorpus.pipelines.kinds.kind import Kind
-from quietcorpus.pipelines.spec.errors import one_line
+from quietcorpus.pipelines.spec.errors import one_line, plain
 from quietcorpus.pipelines.spec.mechanism import MechanismSpec, block_of
 from quietcorpus.pipelines.spec.spec import NAME, check_kept
 from quietcorpus.pipelines.spec.values import Column, Strict, of_key
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError, shown
 
 _ADDRESSING = 1  # the version of the rule by which rows address their noise; a change raises it
 Block = TypeVar("Block", bound=Strict)
@@ -45,7 +46,7 @@ class RowsSpec(Strict):
     @model_validator(mode="after")
     def _fields(self) -> RowsSpec:
         if self.text == self.id:
-            raise of_key("id", f"{self.id!r} is the text; name a field with a unique id")
+            raise of_key("id", f"{shown(self.id)} is the text; name a field with a unique id")
         check_kept(self.text, self.id, self.keep)
         return self
 
@@ -76,7 +77,11 @@ class RowsSpec(Strict):
 
 def checked(model: type[Block], **given: Any) -> Block:
     """Check arguments, those that are None left out; raises InputError with one line."""
-    content = {name: value for name, value in given.items() if value is not None}
+    content = {
+        name: fspath(value) if isinstance(value, PathLike) else plain(value)
+        for name, value in given.items()
+        if value is not None
+    }
     try:
         return model.model_validate(content)
     except pydantic.ValidationError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any, Literal
 
 import apache_beam as beam
@@ -85,7 +85,7 @@ class PrivatizeWords(ComposedKind):
             mechanism=mechanism,
             epsilon=epsilon,
             document_epsilon=document_epsilon,
-            index=fspath(index),
+            index=index,
             out_of_vocabulary=out_of_vocabulary,
             search=search,
             tokenizer=tokenizer,

@@ -26,7 +26,7 @@ from apache_beam.options.pipeline_options import (
 from quietcorpus.pipelines.engine.flink import TaskManagers
 from quietcorpus.pipelines.engine.heartbeat import Cluster
 from quietcorpus.pipelines.engine.spark import Executors
-from quietcorpus.transforms.errors import InputError, StageError, Unavailable
+from quietcorpus.transforms.errors import InputError, StageError, Unavailable, shown
 
 WORKER = "quietcorpus-worker"
 _OLDEST_JAVA = 11
@@ -75,7 +75,7 @@ def explain_failure(options: PipelineOptions, failure: str) -> InputError | Stag
     if _NO_WORKER.search(failure):
         program = (_command(options) or "").partition(" ")[0]  # its arguments may be secrets
         return InputError(
-            f"--environment_config: {program!r} is not a program that the cluster's "
+            f"--environment_config: {shown(program)} is not a program that the cluster's "
             "executors find; install quietcorpus there, on their PATH, or name its place"
         )
     if _STRANGE_CODE.search(failure):

@@ -41,6 +41,8 @@ from quietcorpus.transforms.errors import (
     StoreUnavailable,
     Unavailable,
     WorkerLost,
+    key_shown,
+    shown,
 )
 from quietcorpus.transforms.metrics import watched
 
@@ -221,12 +223,12 @@ def _parse(arguments: Sequence[str]) -> PipelineOptions:
     if unknown:
         # Its value is not quoted: it may be a secret whose option is misspelt.
         name = unknown[0].partition("=")[0] if unknown[0].startswith("--") else "an argument"
-        raise InputError(f"{name}: neither an option of this command nor of Beam's")
+        raise InputError(f"{key_shown(name)}: neither an option of this command nor of Beam's")
     try:
         create_runner(known.runner or "FnApiRunner")
     except (ValueError, ImportError, AttributeError):
         raise InputError(
-            f"--runner: {known.runner!r} is not a runner of Beam's, or needs an extra of "
+            f"--runner: {shown(known.runner)} is not a runner of Beam's, or needs an extra of "
             "apache-beam that is not installed; give one of "
             f"{', '.join(StandardOptions.KNOWN_RUNNER_NAMES)}"
         ) from None

@@ -9,6 +9,7 @@ holds under a credential's name, and any value that is given to such a name.
 from __future__ import annotations
 
 import base64
+import datetime
 import html
 import json
 import os
@@ -19,7 +20,7 @@ from itertools import pairwise
 from urllib.parse import unquote, unquote_plus
 
 from quietcorpus.pipelines.environment.keys import VARIABLE, configured_master_key
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError, key_shown
 
 _REMEDY = "set it in the environment of the launcher and of every worker"
 
@@ -288,9 +289,16 @@ def _texts(content: object, place: str, seen: set[int]) -> Iterator[tuple[str, s
         seen.add(id(content))
     if isinstance(content, dict):
         for key, value in content.items():
-            name = f"{key:x}" if isinstance(key, int) else str(key)
+            name = (
+                f"{key:x}"
+                if isinstance(key, int)
+                else str(key)
+                if isinstance(key, str | float)
+                else ""
+            )
             yield place, name, ""
-            yield from _texts(value, f"{place}.{name}" if place else name, seen)
+            at = key_shown(name)
+            yield from _texts(value, f"{place}.{at}" if place else at, seen)
     elif isinstance(content, list):
         for value in content:
             yield from _texts(value, place, seen)
@@ -298,5 +306,5 @@ def _texts(content: object, place: str, seen: set[int]) -> Iterator[tuple[str, s
         yield place, place, f"{content:x}"  # hexadecimal, which Python writes at any length
         if content.bit_length() < _LONGEST_DECIMAL:
             yield place, place, str(content)
-    else:
-        yield place, place, str(content)
+    elif isinstance(content, str | float | bytes | datetime.date | None):
+        yield place, place, str(content)  # of all that YAML gives; nothing else is read

@@ -30,7 +30,7 @@ from quietcorpus.pipelines.spec.loading import load_spec
 from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout
-from quietcorpus.transforms.errors import InputError, redacted
+from quietcorpus.transforms.errors import InputError, cut, redacted, shown
 
 COMPARE = "compare"
 """The key of a setting whose value is the name of a variant."""
@@ -135,8 +135,8 @@ class Comparison:
         if reference_text is not None and columns.id is None:
             raise InputError("id: missing; reference_text is joined to the corpus by it")
         if id_ is not None and id_ not in made.card.kept:
-            kept = ", ".join(map(repr, made.card.kept)) or "none"
-            raise InputError(f"id: the release keeps no column {id_!r} (it keeps {kept})")
+            kept = ", ".join(map(cut, made.card.kept)) or "none"
+            raise InputError(f"id: the release keeps no column {shown(id_)} (it keeps {kept})")
         return made
 
     @cached_property
@@ -190,7 +190,7 @@ class Comparison:
         if self.spec is not None:
             user = getattr(self.described.mechanism, "user", self.columns.user)
             if user != self.columns.user:
-                protected = "documents" if user is None else f"the users of {user!r}"
+                protected = "documents" if user is None else f"the users of {shown(user)}"
                 raise InputError(f"user: the release protects {protected}; leave it out")
         self._check_columns()
         _ = self.own
@@ -217,7 +217,7 @@ class Comparison:
             keys |= {one.partition(".")[0] for one in keys}
         if key not in keys:
             raise InputError(
-                f"{option}: {key!r} is not a key that a draw can follow here; give one of "
+                f"{option}: {shown(key)} is not a key that a draw can follow here; give one of "
                 f"{', '.join(sorted(keys))}"
             )
 
@@ -253,14 +253,14 @@ class Comparison:
             _, classes = labelled(self.sample.labels)
             if len(np.unique(classes)) < 2:
                 raise InputError(
-                    f"label: the column {self.columns.label!r} has fewer than two classes of "
+                    f"label: the column {shown(self.columns.label)} has fewer than two classes of "
                     f"{LEAST_OF_CLASS} documents or more among {len(self.sample):,}; name "
                     "another column, or leave it out"
                 )
         users = self.sample.users if self.measures.of_authors else None
         if users is not None and authors(users) is None:
             raise InputError(
-                f"user: the column {self.columns.user!r} has fewer than two authors of "
+                f"user: the column {shown(self.columns.user)} has fewer than two authors of "
                 f"{LEAST_OF_AUTHOR} documents or more among {len(self.sample):,}; name another "
                 "column, or leave it out"
             )

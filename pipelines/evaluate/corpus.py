@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError, cut
 from quietcorpus.transforms.reading.documents import Corpus, Documents
 from quietcorpus.transforms.reading.sources import plan, read
 from quietcorpus.transforms.reading.spelling import as_text
@@ -140,11 +140,11 @@ def texts_of(place: str, columns: Columns, ids: Strings) -> list[str]:
     except InputError as error:
         raise of_option("reference_text", error) from None
     if not unique:
-        raise InputError(f"id: the column {columns.id!r} repeats values; name one that does not")
+        raise InputError(f"id: the column {cut(columns.id)} repeats values; name one that does not")
     if len(found) < len(ids):
         raise InputError(
             f"reference_text: {len(ids) - len(found):,} of {len(ids):,} sampled documents have no "
-            f"text there by their {columns.id!r}; give what the tool made of this corpus"
+            f"text there by their {cut(columns.id)}; give what the tool made of this corpus"
         )
     return [found[one] for one in ids]
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.evaluate.corpus import Columns, Sample, Strings, strings
 from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError, cut
 from quietcorpus.transforms.privatizers.rows import Privatizer
 from quietcorpus.transforms.reading.spelling import as_text
 
@@ -96,11 +96,11 @@ def _tables(output: str, card: Card) -> Iterator[pa.Table]:
 def _places(name: str, found: pa.Array, ids: Strings) -> pa.Array:
     """Return the release's rows of the sampled documents; `found` are the ids of its rows."""
     if len(set(ids.tolist())) < len(ids):
-        raise InputError(f"id: the column {name!r} repeats values; name one that does not")
+        raise InputError(f"id: the column {cut(name)} repeats values; name one that does not")
     places = pc.index_in(pa.array(ids.tolist(), pa.large_string()), value_set=found)
     if places.null_count:
         raise InputError(
             f"against: {places.null_count:,} of {len(ids):,} sampled documents have no row in "
-            f"the release by their {name!r}; give the corpus that the release was made of"
+            f"the release by their {cut(name)}; give the corpus that the release was made of"
         )
     return places

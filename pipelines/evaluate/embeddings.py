@@ -46,7 +46,7 @@ from quietcorpus.pipelines.spec.spec import InputSpec, Spec
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage.layout import TABLE
 from quietcorpus.transforms.artefacts.files import FileSource
-from quietcorpus.transforms.errors import InputError, client_errors
+from quietcorpus.transforms.errors import InputError, client_errors, shown
 
 _WORDS, _NEAREST = 1000, 10
 _WINDOW = 5
@@ -252,7 +252,7 @@ class WordEmbeddingsStudy(Study):
 
     def neighbours(self, word: str) -> dict[str, list[str]]:
         if word not in self._numbers:
-            raise InputError(f"neighbours_of: the release has no word {word!r}")
+            raise InputError(f"neighbours_of: the release has no word {shown(word)}")
         kinds = {"release": self._placed(self.own), "original": self._trained(0)}
         if self._public is not None:
             kinds["public"] = self._public

@@ -36,7 +36,7 @@ from quietcorpus.pipelines.kinds.public_texts_votes import PublicTextsKind
 from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage.layout import VOTES
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError, shown
 from quietcorpus.transforms.users.votes import UserVoting
 from quietcorpus.transforms.votes import Voting
 
@@ -151,10 +151,10 @@ class PublicTextsStudy(Study):
         if label is None:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         if strata is None or strata.column != label:
-            has = f"those of {strata.column!r} alone" if strata else "none"
+            has = f"those of {shown(strata.column)} alone" if strata else "none"
             raise InputError(
-                f"label: released texts have no labels by {label!r} (they have {has}); leave it "
-                "out, or make a release by `strata`"
+                f"label: released texts have no labels by {shown(label)} (they have {has}); leave "
+                "it out, or make a release by `strata`"
             )
         sizes = np.bincount(self._strata[self._strata >= 0], minlength=len(strata.labels))
         large = np.flatnonzero(sizes >= LEAST_OF_CLASS)

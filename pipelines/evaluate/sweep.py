@@ -16,7 +16,7 @@ from quietcorpus.pipelines.evaluate.comparison import COMPARE, Compared, Compari
 from quietcorpus.pipelines.spec.loading import read_yaml
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.terminal.progress import Steps
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError, shown
 from quietcorpus.transforms.installed import require_installed
 
 Task = tuple[Setting, int]
@@ -29,7 +29,9 @@ def parsed(sweep: Iterable[str]) -> dict[str, list[str]]:
         key, equals, values = given.partition("=")
         listed = [value.strip() for value in values.split(",")]
         if not (key.strip() and equals and all(listed)):
-            raise InputError(f"sweep: {given!r} is not KEY=VALUE,VALUE, such as epsilon=1,2,5,10")
+            raise InputError(
+                f"sweep: {shown(given)} is not KEY=VALUE,VALUE, such as epsilon=1,2,5,10"
+            )
         if key.strip() in axes:
             raise InputError("sweep: a key is given twice; give all of its values at once")
         axes[key.strip()] = listed
@@ -53,8 +55,8 @@ def named(path: str) -> Compared:
         for setting, changes in _points(own, given):
             if not (isinstance(name, str) and isinstance(changes, dict) and changes):
                 raise InputError(
-                    f"compare: {name!r} in {path} maps no keys of the mechanism to values, such as "
-                    "`compression: {method: none}`"
+                    f"compare: {shown(name)} in {path} maps no keys of the mechanism to values, "
+                    "such as `compression: {method: none}`"
                 )
             variants[setting] = {str(k): json.dumps(v, default=str) for k, v in changes.items()}
     return variants

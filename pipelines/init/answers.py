@@ -12,7 +12,7 @@ from enum import StrEnum
 from quietcorpus.indexes import sentences
 from quietcorpus.indexes.languages import LANGUAGES
 from quietcorpus.pipelines.init import columns
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError, shown
 from quietcorpus.transforms.reading.documents import missing_column
 
 
@@ -156,7 +156,9 @@ def _written_in(found: Sequence[columns.Column], text: str) -> str | None:
 def _language(wanted: Wanted, language: str | None) -> str | None:
     """Return the language, of which there must be sentences, if they are what is needed."""
     if language is not None and language not in LANGUAGES:
-        raise InputError(f"language: {language!r} is not known; give one of {', '.join(LANGUAGES)}")
+        raise InputError(
+            f"language: {shown(language)} is not known; give one of {', '.join(LANGUAGES)}"
+        )
     if language and wanted is Wanted.DOCUMENT_VECTORS and language not in sentences.LANGUAGES:
         raise InputError(
             f"language: the texts seem to be in {LANGUAGES[language]}, for which the splitter of "

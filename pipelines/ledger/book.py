@@ -29,7 +29,7 @@ from quietcorpus.pipelines.ledger.trust import Trust
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.pipelines.storage.places import inside, root
-from quietcorpus.transforms.errors import InputError, StageError
+from quietcorpus.transforms.errors import InputError, StageError, shown
 
 _ANY_KEY = "0" * 16  # in a plan, before any partition has a key
 
@@ -312,7 +312,7 @@ class Ledger:
         def decide(state: State) -> Draft:
             found = state.of_release(release)
             if found is None:
-                raise InputError(f"ledger: there is no reservation of a release {release!r}")
+                raise InputError(f"ledger: there is no reservation of a release {shown(release)}")
             if found.number in state.commits:
                 raise InputError(
                     f"ledger: {release} is committed: it was published, or may have been, and its "

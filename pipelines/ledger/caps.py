@@ -30,7 +30,7 @@ from quietcorpus.mechanisms.guarantees import (
 )
 from quietcorpus.mechanisms.madlib import Madlib
 from quietcorpus.pipelines.environment.credentials import refuse_in_spec
-from quietcorpus.pipelines.spec.errors import one_line
+from quietcorpus.pipelines.spec.errors import one_line, plain
 from quietcorpus.pipelines.spec.loading import read_yaml
 from quietcorpus.pipelines.spec.values import Count, Location, Strict, of_key, of_value
 from quietcorpus.transforms.errors import InputError
@@ -377,6 +377,7 @@ def as_terms(given: str | PathLike[str] | Mapping[str, Any]) -> Terms:
     else:
         name = fspath(given)
         content = read_yaml(name, "file of caps")
+    content = plain(content)
     try:
         refuse_in_spec(content, "file of caps")  # the ledger's records repeat it
         return Terms.model_validate(content)

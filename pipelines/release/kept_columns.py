@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from quietcorpus.indexes.scripts import are_clauses
-from quietcorpus.transforms.errors import InputError, redacted
+from quietcorpus.transforms.errors import InputError, cut, redacted
 from quietcorpus.transforms.reading.copies import Copies, strings
 from quietcorpus.transforms.reading.documents import Corpus, Documents, Plan
 from quietcorpus.transforms.reading.sources import read
@@ -43,7 +43,7 @@ def doubts(
         values = [value for batch in batches for value in strings(batch.columns[name])]
         if like := looks_like(values):
             yield (
-                f"{key}: {name!r} looks like {' and '.join(like)}, and will be released as "
+                f"{key}: {cut(name)} looks like {' and '.join(like)}, and will be released as "
                 "it is; drop it, unless everyone may read it"
             )
 
@@ -52,7 +52,7 @@ def refuse_copies(copies: Copies, key: str = "input.keep") -> None:
     """Raise InputError for a column that repeats the text in one row of twenty or more."""
     for name in copies.too_many:
         raise InputError(
-            f"{key}: {name!r} repeats the text, or long parts of it, which no mechanism "
+            f"{key}: {cut(name)} repeats the text, or long parts of it, which no mechanism "
             "would protect; drop it from the list"
         )
 

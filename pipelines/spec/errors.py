@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
 import difflib
-import math
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, get_args
 
 import pydantic
@@ -14,8 +16,11 @@ from pydantic_core import ErrorDetails
 from quietcorpus.pipelines import registry
 from quietcorpus.pipelines.spec import mechanism
 from quietcorpus.pipelines.spec.mechanism import MechanismSpec, block_of
+from quietcorpus.transforms.errors import MOST_SHOWN, key_shown, shown
 
-_TOO_LONG = 10**40
+_LIBRARIES = ("numpy", "pandas", "polars", "pyarrow", "datasets", "duckdb", "pyspark")
+_EXPECTED = {"string_type": "a string", "tuple_type": "a list", "list_type": "a list"}
+_SCALARS = (str, int, float, Decimal, Fraction, bytes, datetime.date, BaseModel, type(None))
 _ALIKE = 0.75  # of difflib's ratio: less would take another kind's `precision` for `epsilon`
 
 
@@ -40,13 +45,13 @@ def _of_keys(key: str, first: ErrorDetails, whole: type[BaseModel], content: Any
     match first["type"]:
         case "extra_forbidden":
             allowed = _allowed(location[:-1], whole, content)
-            meant = _meant(str(location[-1]), allowed)
+            meant = _meant(location[-1], allowed)
             return f"{key}: unknown key{meant} allowed here: {', '.join(allowed)}"
         case "missing":
             return f"{key}: missing; give it a value"
         case mechanism.UNKNOWN_KIND:
             given, known = value.get("kind"), ", ".join(registry.names())
-            meant = _meant(str(given), registry.names())
+            meant = _meant(given, registry.names())
             return f"{key}.kind: {shown(given)} is not a kind{meant} give one of {known}"
         case "union_tag_invalid" | "union_tag_not_found":
             tag = first["ctx"]["discriminator"].strip("'")
@@ -55,13 +60,17 @@ def _of_keys(key: str, first: ErrorDetails, whole: type[BaseModel], content: Any
         case "model_type" | "model_attributes_type":
             keys = ", ".join(_allowed(location, whole, content))
             named = key or f"the {whole.__name__.lower()}"
-            return f"{named}: {shown(value)} is not a mapping; give the keys {keys}"
+            remedy = table_remedy(value) if key == "input" else None
+            return f"{named}: expected a mapping, got {shown(value)}; " + (
+                remedy or f"give the keys {keys}"
+            )
     return None
 
 
 def _of_value(key: str, first: ErrorDetails) -> str:
     """Return the line of an error about a value, or about how the values of a block go together."""
     value, message, context = first["input"], first["msg"], first.get("ctx", {})
+    expected = _EXPECTED.get(first["type"])
     if "key" in context:
         key = ".".join(part for part in (key, context["key"]) if part)
         return f"{key}: {message}" if key else message
@@ -69,30 +78,62 @@ def _of_value(key: str, first: ErrorDetails) -> str:
         return f"{key}: {shown(value)} {message}"
     if isinstance(value, dict | BaseModel):
         return f"{key}: {message}"
-    if first["type"] == "string_type" and not isinstance(value, list | None):
-        return f"{key}: {shown(value)} is not a string; put it in quotes"
+    if expected and value is not None:
+        if expected == "a string" and isinstance(value, bool | int | float | datetime.date):
+            return f"{key}: {shown(value)} is not a string; put it in quotes"
+        remedy = table_remedy(value) if key == "input.path" else None
+        return f"{key}: expected {expected}, got {shown(value)}" + (f"; {remedy}" if remedy else "")
     return f"{key}: {shown(value)} is not allowed: {message}"
+
+
+def plain(value: Any, seen: dict[int, Any] | None = None) -> Any:
+    """Copy a file's content, with a stand-in for every value of a type that YAML does not give.
+
+    A table or another object of a caller's would be compared, sorted or written by the checks, and
+    may raise errors of its own, which quote it. A stand-in has the class's name alone.
+    """
+    seen = {} if seen is None else seen
+    if id(value) in seen:  # an alias of YAML's, which may even contain itself
+        return seen[id(value)]
+    if isinstance(value, dict):
+        found: dict[Any, Any] = {}
+        seen[id(value)] = found
+        found.update((_plain_key(key), plain(inner, seen)) for key, inner in value.items())
+        return found
+    if isinstance(value, list):
+        items: list[Any] = []
+        seen[id(value)] = items
+        items.extend(plain(item, seen) for item in value)
+        return items
+    if isinstance(value, tuple):
+        return tuple(plain(item, seen) for item in value)
+    if isinstance(value, _SCALARS):
+        return value
+    kind = type(value)
+    return type(kind.__name__, (), {"__module__": kind.__module__})()
+
+
+def _plain_key(key: object) -> object:
+    return key if isinstance(key, _SCALARS) else type(key).__name__
 
 
 def first_line(error: pydantic.ValidationError) -> str:
     """Return the first error of a file that people do not write, as `key: problem`."""
     first = error.errors(include_url=False)[0]
-    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    return f"{'.'.join(map(key_shown, first['loc']))}: {first['msg']}"
 
 
-def shown(value: object) -> str:
-    """Quote a value in an error, but describe a very long number by its number of digits."""
-    if isinstance(value, int) and abs(value) >= _TOO_LONG:
-        return f"a number of {math.floor(math.log10(abs(value))) + 1} digits"
-    try:
-        return repr(value)
-    except ValueError:  # it holds such a number, longer than Python writes
-        return "what holds a number of thousands of digits"
+def table_remedy(value: object) -> str | None:
+    """Return what to do with a table in place of a path; None for a value that is none."""
+    of = type(value).__module__.partition(".")[0]
+    tabular = of in _LIBRARIES or isinstance(value, list)
+    return "write it to a Parquet file and give its path" if tabular else None
 
 
-def _meant(given: str, names: Iterable[str]) -> str:
+def _meant(given: object, names: Iterable[str]) -> str:
     """Return the text between an unknown name and the known ones."""
-    near = difflib.get_close_matches(given.lower(), names, 1, _ALIKE)
+    short = isinstance(given, str) and len(given) <= MOST_SHOWN
+    near = difflib.get_close_matches(str(given).lower(), names, 1, _ALIKE) if short else []
     return f", did you mean {near[0]}?" if near else ";"
 
 
@@ -108,7 +149,7 @@ def _keys(location: tuple[Any, ...]) -> list[str]:
     A union's tag is not a key, and an error of a key itself belongs to the mapping.
     """
     own = location[:-2] if location[-1:] == ("[key]",) else location
-    return [str(part) for place, part in enumerate(own) if not _is_tag(own, place)]
+    return [key_shown(part) for place, part in enumerate(own) if not _is_tag(own, place)]
 
 
 def _allowed(location: tuple[Any, ...], whole: type[BaseModel], content: Any) -> list[str]:

@@ -11,9 +11,9 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from quietcorpus.pipelines.environment.credentials import refuse_in_spec
-from quietcorpus.pipelines.spec.errors import one_line
+from quietcorpus.pipelines.spec.errors import one_line, plain
 from quietcorpus.pipelines.spec.spec import Spec
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError, shown
 
 
 def load_spec(path: str, changes: Mapping[str, str] | None = None) -> Spec:
@@ -37,6 +37,7 @@ def as_spec(given: str | PathLike[str] | Mapping[str, Any] | Spec) -> Spec:
 
 
 def _checked(content: Any, name: str) -> Spec:
+    content = plain(content)
     try:
         refuse_in_spec(content)
         return Spec.model_validate(content)
@@ -55,7 +56,7 @@ def _change(content: Any, key: str, value: str) -> None:
     try:
         content[last] = YAML(typ="safe", pure=True).load(value)
     except (YAMLError, ValueError):
-        raise InputError(f"{key}: {value!r} is not valid YAML") from None
+        raise InputError(f"{key}: {shown(value)} is not valid YAML") from None
 
 
 def read_yaml(path: str, what: str) -> Any:

@@ -23,6 +23,7 @@ from quietcorpus.pipelines.spec.values import (
     of_key,
 )
 from quietcorpus.pipelines.storage.places import inside, root
+from quietcorpus.transforms.errors import shown
 from quietcorpus.transforms.reading.documents import Corpus
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
@@ -32,12 +33,12 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
 def check_kept(text: str, id_column: str | None, keep: Sequence[str]) -> None:
     """Raise PydanticCustomError for kept columns that are the text, reserved, or given twice."""
     if text in keep:
-        raise of_key("keep", f"{text!r} is the text; it is never copied to a release")
+        raise of_key("keep", f"{shown(text)} is the text; it is never copied to a release")
     reserved = registry.columns() | ({"id"} if id_column != "id" else set())
     for name in keep:
         if name in reserved or keep.count(name) > 1:
             raise of_key(
-                "keep", f"{name!r} is a name that releases use themselves, or is given twice"
+                "keep", f"{shown(name)} is a name that releases use themselves, or is given twice"
             )
 
 
@@ -193,7 +194,7 @@ class Spec(Strict):
                 raise of_key(
                     "ledger.disjoint",
                     f"is for a corpus without an id column, and input.id "
-                    f"{self.input.id!r} lets partitions be compared; drop one of the two",
+                    f"{shown(self.input.id)} lets partitions be compared; drop one of the two",
                 )
         if "://" in self.output and self.output.split("://")[1].count("/") == 0:
             raise of_key("output", f"{self.output} is a whole bucket; name a path inside it")

@@ -11,14 +11,14 @@ from quietcorpus.indexes.tokenizer import NAME
 from quietcorpus.indexes.tokenizers import ICU_WORDS_NAME, NAMES, Tokenizer, TokenizerError
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.pipelines.spec.values import Strict, of_key, of_value
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError, shown
 
 Named = Literal["unicode-words-v1", "icu-words-v1"]
 KEY = "mechanism.tokenizer"
 
 
 def _language(value: str) -> str:
-    if value not in LANGUAGES:
+    if not isinstance(value, str) or value not in LANGUAGES:
         raise of_value(f"is not allowed; give one of {', '.join(LANGUAGES)}")
     return value
 
@@ -43,9 +43,9 @@ def _canonical(value: Any) -> Any:
     name = value.get("name", ICU_WORDS_NAME) if isinstance(value, dict) else value
     if isinstance(value, IcuWords):
         return value
-    if name not in NAMES:
+    if not isinstance(name, str) or name not in NAMES:
         problem = f"is not allowed: give one of {listed}"
-        raise of_key("name", f"{name!r} {problem}") if value is not name else of_value(problem)
+        raise of_key("name", f"{shown(name)} {problem}") if value is not name else of_value(problem)
     if name == ICU_WORDS_NAME:
         return value if isinstance(value, dict) else {"name": name}
     if isinstance(value, dict) and len(value) > 1:

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from quietcorpus.mechanisms.guarantees import ceiling
 from quietcorpus.pipelines.spec.values import Column, Epsilon, Strict, of_key, of_value, one_of
+from quietcorpus.transforms.errors import shown
 
 MOST_USERS = 10**12
 MOST_GROUPS = 100  # each takes a second or so to solve for its rate or norm
@@ -93,4 +94,4 @@ def refuse_text(columns: Iterable[tuple[str, str]], text: str) -> None:
     """Raise PydanticCustomError if a column that a mechanism reads by a key is the text."""
     for key, column in columns:
         if column == text:
-            raise of_key(key, f"{column!r} is the text; name the column of {_NAMED[key]}")
+            raise of_key(key, f"{shown(column)} is the text; name the column of {_NAMED[key]}")

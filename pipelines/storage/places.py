@@ -7,7 +7,7 @@ import posixpath
 import re
 from pathlib import Path
 
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError, is_text, shown
 
 
 def is_local(path: str) -> bool:
@@ -18,10 +18,10 @@ def is_local(path: str) -> bool:
 def absolute(value: str) -> str:
     """Make local paths absolute, so that positions do not depend on the working directory.
 
-    Raises InputError for an empty one.
+    Raises InputError for an empty one, and for a text.
     """
-    if not value.strip():
-        raise InputError(f"{value!r} is not a path; give a path or a URI")
+    if not value.strip() or is_text(value):
+        raise InputError(f"{shown(value)} is not a path; give a path or a URI")
     return value.rstrip("/") if "://" in value else str(Path(value).expanduser().absolute())
 
 

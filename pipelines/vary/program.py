@@ -15,7 +15,7 @@ from typing import IO, Any
 import orjson
 
 from quietcorpus.pipelines.environment.credentials import refuse_in_options, without_secrets
-from quietcorpus.transforms.errors import InputError, StageError
+from quietcorpus.transforms.errors import InputError, StageError, path_shown
 
 MOST_BYTES = 1 << 30
 """The most that a command may write: texts are in memory at once."""
@@ -41,7 +41,9 @@ class Program:
         refuse_in_options(command)
         found = shutil.which(command[0])
         if found is None:
-            raise InputError(f"command: there is no program {command[0]}; check name and PATH")
+            raise InputError(
+                f"command: there is no program {path_shown(command[0])}; check name and PATH"
+            )
         return cls((found, *command[1:]), minutes)
 
     def vary(self, rows: Sequence[dict[str, Any]]) -> list[str]:

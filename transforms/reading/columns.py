@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError, cut
 from quietcorpus.transforms.reading.bare import bare_field, plain
 from quietcorpus.transforms.reading.documents import (
     BATCH_BYTES,
@@ -76,7 +76,7 @@ def readable(uri: str, first_row: int, batch: pa.RecordBatch, corpus: Corpus) ->
         # Binary values that are kept, and no more, may hold anything.
         as_text = is_text if column in {corpus.text, *compared} else is_string
         for i in not_utf8(values) if as_text(values.type) else ():
-            what = "text" if column == corpus.text else f"column {column!r}"
+            what = "text" if column == corpus.text else f"column {cut(column)}"
             reasons.setdefault(i, f"the {what} is not valid UTF-8")
     others = pa.table({name: plain(batch.column(name)) for name in corpus.columns})
     rejects = [Reject(uri, int(rows[i]), reason) for i, reason in sorted(reasons.items())]

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from quietcorpus.mechanisms.encoding import Value, encode
+from quietcorpus.transforms.errors import cut, shown
 
 BATCH_DOCUMENTS = 1024
 BATCH_BYTES = 1 << 25
@@ -202,7 +203,7 @@ def missing_column(key: str, column: str, uri: str, columns: list[str] | None = 
     """
     if columns is None:
         return (
-            f"{key}: {uri} has no column {column!r}; check the spelling, and that a CSV file "
+            f"{key}: {uri} has no column {shown(column)}; check the spelling, and that a CSV file "
             "begins with its column names"
         )
-    return f"{key}: {uri} has no column {column!r}; it has {', '.join(map(repr, columns))}"
+    return f"{key}: {uri} has no column {shown(column)}; it has {', '.join(map(cut, columns))}"

@@ -19,7 +19,7 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.pvalue import TaggedOutput
 
 from quietcorpus.mechanisms.keystream import Addresses, Keystream, ReleaseKey
-from quietcorpus.transforms.errors import InputError, StageError, redacted
+from quietcorpus.transforms.errors import InputError, StageError, cut, redacted
 from quietcorpus.transforms.parts import joined
 from quietcorpus.transforms.reading.documents import Documents
 from quietcorpus.transforms.reading.spelling import spelled
@@ -152,7 +152,8 @@ class _Compare(beam.DoFn):
         repeated = len(digests) - len(different)
         if repeated:
             raise InputError(
-                f"{self._named}: the column {self._column!r} repeats values (at least {repeated} "
+                f"{self._named}: the column {cut(self._column)} repeats values (at least "
+                f"{repeated} "
                 "times): a repeated document is released twice and protected half as well; "
                 f"{self._remedy}"
             )

@@ -12,7 +12,7 @@ import pyarrow as pa
 from apache_beam.io.filesystem import BeamIOError, FileMetadata
 from apache_beam.io.filesystems import FileSystems
 
-from quietcorpus.transforms.errors import InputError, blamed, client_errors
+from quietcorpus.transforms.errors import InputError, blamed, client_errors, shown
 from quietcorpus.transforms.in_turn import in_turn
 from quietcorpus.transforms.reading import arrow_files, parquet_files, records, saved_datasets
 from quietcorpus.transforms.reading.bare import common_field
@@ -227,7 +227,9 @@ def _plan_file(uri: str, corpus: Corpus) -> Plan:
         return _PLANS[name](uri, corpus)
     if name == "text" and corpus.others:
         key, column = corpus.others[0]
-        raise InputError(f"{key}: {uri} is plain text and has no column {column!r}; give Parquet")
+        raise InputError(
+            f"{key}: {uri} is plain text and has no column {shown(column)}; give Parquet"
+        )
     if name == "csv":
         columns = records.columns_of(uri)
         for key, column in [("input.text", corpus.text), *corpus.others]:

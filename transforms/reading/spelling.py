@@ -14,7 +14,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.errors import InputError, cut
 
 _EXACT = 2.0**53
 """The largest number up to which float64 holds every whole number."""
@@ -46,8 +46,8 @@ def spelled(values: pa.ChunkedArray, key: str, column: str) -> list[str | None]:
         return [None if one is None else _plain(one) for one in values.to_pylist()]
     if not has_spelling(kind):
         raise InputError(
-            f"{key}: the column {column!r} is of type {kind}, and another file may write an equal "
-            "value in another form; give strings or whole numbers"
+            f"{key}: the column {cut(column)} is of type {kind}, and another file may write an "
+            "equal value in another form; give strings or whole numbers"
         )
     found: list[str | None] = as_text(values).to_pylist()
     return found
@@ -99,8 +99,8 @@ def _spelled_floats(values: pa.ChunkedArray, key: str, column: str) -> list[str 
     )  # false for NaN
     if not pc.all(whole, min_count=0).as_py():
         raise InputError(
-            f"{key}: the column {column!r} has floating-point numbers that are not whole, or are "
-            "too large to be exact, so that one may stand for several; give strings or whole "
+            f"{key}: the column {cut(column)} has floating-point numbers that are not whole, or "
+            "are too large to be exact, so that one may stand for several; give strings or whole "
             "numbers"
         )
     found: list[str | None] = wide.cast(pa.int64()).cast(pa.large_string()).to_pylist()

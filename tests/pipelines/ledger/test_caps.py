@@ -120,7 +120,7 @@ BAD = {
     "epsilon text": (caps(f"{OWN}, epsilon: much"), rf"caps\.0\.epsilon: 'much' {NUMBER}"),
     "epsilon empty": (caps(f"{OWN}, epsilon: "), rf"caps\.0\.epsilon: None {NUMBER}"),
     "epsilon true": (caps(f"{OWN}, epsilon: true"), rf"caps\.0\.epsilon: True {NUMBER}"),
-    "epsilon a list": (caps(f"{OWN}, epsilon: [1]"), rf"caps\.0\.epsilon: \[1\] {NUMBER}"),
+    "epsilon a list": (caps(f"{OWN}, epsilon: [1]"), rf"caps\.0\.epsilon: list {NUMBER}"),
     "epsilon without a bound": (caps(f"{OWN}, epsilon: 1{'0' * 400}"), r"caps\.0\.epsilon: "),
     "delta 1": (caps(f"{OWN}, epsilon: 1, delta: 1"), rf"caps\.0\.delta: 1 {CHANCE}"),
     "delta negative": (caps(f"{OWN}, epsilon: 1, delta: -0.1"), rf"delta: -0\.1 {CHANCE}"),

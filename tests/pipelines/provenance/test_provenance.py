@@ -173,7 +173,7 @@ def test_bad_input_is_refused_in_one_line(workspace: Workspace) -> None:
     assert not (workspace.folder / "r.json").exists()
     with pytest.raises(InputError, match="accept: -1 is below 0"):
         qc.check_provenance(spec, report="r.json", accept=-1)
-    with pytest.raises(InputError, match="public: give a list"):
+    with pytest.raises(InputError, match="public: expected a list"):
         qc.check_provenance(spec, report="r.json", public=str(public))
 
 

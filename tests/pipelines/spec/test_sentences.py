@@ -127,8 +127,8 @@ def test_what_is_good(loaded: Callable[..., SentencesSpec]) -> None:
         ),
         ({"include": []}, f"mechanism.include: [] {INCLUDE}"),
         ({"include": "text"}, f"mechanism.include: 'text' {INCLUDE}"),
-        ({"include": ["bins"]}, f"mechanism.include: ['bins'] {INCLUDE}"),
-        ({"include": ["text"] * 2}, f"mechanism.include: ['text', 'text'] {INCLUDE}"),
+        ({"include": ["bins"]}, f"mechanism.include: list {INCLUDE}"),
+        ({"include": ["text"] * 2}, f"mechanism.include: list {INCLUDE}"),
         (TRUNCATION | {"utility": "depth"}, "mechanism.utility: is for deep-candidate alone"),
         (
             TRUNCATION | {"projections": 5},

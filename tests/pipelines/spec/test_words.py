@@ -75,7 +75,7 @@ def test_what_is_good(loaded: Callable[..., WordsSpec], workspace: Workspace) ->
         ({"epsilon": 1e12}, "mechanism.epsilon: 1000000000000.0 is not allowed; "),
         ({"epsilon": "10"}, f"mechanism.epsilon: '10' {NUMBER}"),
         ({"epsilon": True}, f"mechanism.epsilon: True {NUMBER}"),
-        ({"epsilon": [10]}, f"mechanism.epsilon: [10] {NUMBER}"),
+        ({"epsilon": [10]}, f"mechanism.epsilon: list {NUMBER}"),
         ({"epsilon": ..., "document_epsilon": 0}, f"mechanism.document_epsilon: 0 {POSITIVE}"),
         ({"epsilon": ..., "document_epsilon": "5"}, f"mechanism.document_epsilon: '5' {NUMBER}"),
         ({"epsilon": ...}, ONE),
@@ -84,7 +84,10 @@ def test_what_is_good(loaded: Callable[..., WordsSpec], workspace: Workspace) ->
         ({"epsilon": None}, ONE),
         # Matching.
         ({"epsilon": {}}, "mechanism.epsilon.matching: missing; give it a value"),
-        ({"epsilon": {"matching": 3}}, "mechanism.epsilon.matching: 3 is not a mapping; give the"),
+        (
+            {"epsilon": {"matching": 3}},
+            "mechanism.epsilon.matching: expected a mapping, got 3; give the",
+        ),
         (
             {"epsilon": {"matching": {"mechanism": "madlib"}}},
             "mechanism.epsilon.matching.epsilon: missing; give it a value",
