@@ -22,7 +22,7 @@ def read_vectors(lines: Iterable[bytes], terms: Sequence[str]) -> npt.NDArray[np
     text = TextRows(lines)
     vectors: npt.NDArray[np.float32] | None = None
     for number, line in text:
-        if line.partition(b" ")[0] not in rows:
+        if text.word_of(line) not in rows:
             continue
         word, vector = _parsed(text, number, line)
         if word in rows:

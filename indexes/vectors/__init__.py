@@ -54,13 +54,25 @@ class WordVectors:
     values: npt.NDArray[np.float32]
     lists: InvertedLists | None = None
 
+    def restricted(self, kept: npt.NDArray[np.bool_]) -> WordVectors:
+        """Return some of the words, bool (n,), in their order."""
+        if kept.all():
+            return self
+        lists = None if self.lists is None else self.lists.restricted(kept)
+        return WordVectors(list(compress(self.words, kept)), self.values[kept], lists)
+
 
 def read(
     name: str,
     open_sibling: Callable[[str], IO[bytes]],
     open_words: Callable[[], IO[bytes]] | None = None,
+    tokenizer: Tokenizer | None = None,
 ) -> WordVectors:
     """Read the vectors of the file `name`, in the format of its extension.
+
+    With a tokenizer, only the words that it yields are kept, as in `reachable`, and only these need
+    vectors of use: a model of fastText's may have zeros for what is no word.
+
 
     `open_sibling` opens a file of the same folder by its name, as a binary stream (a seekable one
     for `.npz`); it raises FileNotFoundError if there is none. `open_words` opens the words of a
@@ -80,8 +92,11 @@ def read(
             raise VectorsError("names its words itself; give none beside it")
         else:
             rows = _rows(name, stream, open_sibling)
-    rows.check()
-    return WordVectors(rows.words, rows.values, lists)
+    rows.check_shape()
+    kept = None if tokenizer is None else _kept(rows.words, tokenizer)
+    rows.check(kept)
+    vectors = WordVectors(rows.words, rows.values, lists)
+    return vectors if kept is None else vectors.restricted(kept)
 
 
 def reachable(vectors: WordVectors, tokenizer: Tokenizer) -> WordVectors:
@@ -89,17 +104,19 @@ def reachable(vectors: WordVectors, tokenizer: Tokenizer) -> WordVectors:
 
     Raises VectorsError if fewer than two are left.
     """
-    terms = pa.array(vectors.words, pa.large_string())
+    return vectors.restricted(_kept(vectors.words, tokenizer))
+
+
+def _kept(words: list[str], tokenizer: Tokenizer) -> npt.NDArray[np.bool_]:
+    """Return which words the tokeniser yields; raises VectorsError for fewer than two."""
+    terms = pa.array(words, pa.large_string())
     kept = is_reachable(terms, tokenizer.spelled(terms), tokenizer)
     if kept.sum() < 2:
         raise VectorsError(
             f"holds {kept.sum()} words (of {len(kept)}) that the tokeniser {tokenizer.name} "
             "yields; give vectors of at least two lower-case words of letters alone"
         )
-    if kept.all():
-        return vectors
-    lists = None if vectors.lists is None else vectors.lists.restricted(kept)
-    return WordVectors(list(compress(vectors.words, kept)), vectors.values[kept], lists)
+    return kept
 
 
 def _rows(name: str, stream: IO[bytes], open_sibling: Callable[[str], IO[bytes]]) -> Rows:

@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from quietcorpus.indexes.search import SearchError
-from quietcorpus.indexes.vectors.rows import Rows, VectorsError, decoded
+from quietcorpus.indexes.vectors.rows import Rows, VectorsError, words_in
 
 if TYPE_CHECKING:
     from quietcorpus.indexes.inverted_lists import InvertedLists
@@ -33,5 +33,4 @@ def read_faiss(stream: IO[bytes], words: Iterable[bytes]) -> tuple[Rows, Inverte
             values = lists.vectors()
     except SearchError as error:
         raise VectorsError(str(error)) from None
-    named = [decoded(line.removesuffix(b"\n").removesuffix(b"\r")) for line in words]
-    return Rows(named, np.ascontiguousarray(values, dtype=np.float32)), lists
+    return Rows(words_in(words), np.ascontiguousarray(values, dtype=np.float32)), lists

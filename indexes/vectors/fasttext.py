@@ -27,9 +27,13 @@ from quietcorpus.indexes.vectors.rows import Rows, VectorsError, decoded
 MAGIC = struct.pack("<i", 793712314)
 _VERSIONS = (11, 12)
 _SUPERVISED = 3
+_FLORET_MODES = (1, 2)
+"""Floret has two more settings here, so that two integers are read as the threshold of frequent
+words: a number below all real ones."""
 _END_OF_SENTENCE = b"</s>"  # which fastText gives no n-grams
 _BLOCK = 1 << 22
 _LONGEST_WORD = 1 << 16
+_LEAST_THRESHOLD = 1e-300
 _CUT_SHORT = "is not whole: the file is cut short or damaged; fetch it again"
 
 
@@ -41,6 +45,11 @@ def read_fasttext(stream: IO[bytes]) -> Rows:
     (version,) = _numbers(stream, "<i")
     settings = _numbers(stream, "<12id")
     width, model, bucket, shortest, longest = (settings[place] for place in (0, 7, 8, 9, 10))
+    if settings[11] in _FLORET_MODES and 0 < settings[12] < _LEAST_THRESHOLD:
+        raise VectorsError(
+            "is a model of floret's, whose words are made of hashed parts; give the words' "
+            "vectors, as floret's save_vectors writes them"
+        )
     if version not in _VERSIONS:
         raise VectorsError(f"is of version {version} of fastText's .bin; save it again as .vec")
     if version == _VERSIONS[0] and model == _SUPERVISED:

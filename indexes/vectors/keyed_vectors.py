@@ -55,6 +55,17 @@ class _Array(_Inert):
         return flat.reshape(shape, order="F" if fortran else "C").copy()
 
 
+class _Scalar(_Inert):
+    def text(self) -> str:
+        """Return a string of NumPy's; raises an error for any other scalar."""
+        dtype, raw = self.arguments
+        if not dtype.arguments[0].startswith("U"):
+            raise VectorsError(f"holds a key of dtype {dtype.arguments[0]!r}; {_REMEDY}")
+        order = "be" if dtype.state[1] == ">" else "le"
+        found: str = raw.decode(f"utf-32-{order}", "surrogatepass")
+        return found.rstrip("\0")
+
+
 _ALLOWED: dict[tuple[str, str], type[_Inert]] = {
     ("gensim.models.keyedvectors", "KeyedVectors"): _KeyedVectors,
     ("numpy", "ndarray"): _Inert,
@@ -62,8 +73,8 @@ _ALLOWED: dict[tuple[str, str], type[_Inert]] = {
     # NumPy 2's names, and those of 1.
     ("numpy._core.multiarray", "_reconstruct"): _Array,
     ("numpy.core.multiarray", "_reconstruct"): _Array,
-    ("numpy._core.multiarray", "scalar"): _Inert,
-    ("numpy.core.multiarray", "scalar"): _Inert,
+    ("numpy._core.multiarray", "scalar"): _Scalar,
+    ("numpy.core.multiarray", "scalar"): _Scalar,
 }
 
 
@@ -109,6 +120,10 @@ def _state(data: io.BytesIO) -> dict[str, Any]:
 
 
 def _checked_key(key: object) -> str:
+    if isinstance(key, _Scalar):
+        key = key.text()
+    if isinstance(key, int):
+        key = str(key)
     if not isinstance(key, str):
         raise VectorsError(f"holds a key that is not a string ({type(key).__name__}); {_REMEDY}")
     return encodable(key)

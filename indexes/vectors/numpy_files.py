@@ -9,7 +9,14 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.indexes.vectors.rows import Rows, VectorsError, decoded, encodable, matrix
+from quietcorpus.indexes.vectors.rows import (
+    Rows,
+    VectorsError,
+    decoded,
+    encodable,
+    matrix,
+    words_in,
+)
 
 
 def read_npz(stream: IO[bytes]) -> Rows:
@@ -39,7 +46,7 @@ def read_npz(stream: IO[bytes]) -> Rows:
 def read_npy(stream: IO[bytes], words: Iterable[bytes]) -> Rows:
     """Read the matrix of a `.npy` file, and the words from the lines of its companion file."""
     array = read_matrix(stream)
-    return Rows([decoded(line.removesuffix(b"\n").removesuffix(b"\r")) for line in words], array)
+    return Rows(words_in(words), array)
 
 
 def read_matrix(stream: IO[bytes]) -> npt.NDArray[np.float32]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,8 +33,8 @@ class Rows:
     place: str = "row"
     first: int = 1
 
-    def check(self) -> None:
-        """Raise VectorsError for fewer than two words, or for unusable words or vectors."""
+    def check_shape(self) -> None:
+        """Raise VectorsError for fewer than two words, or for more or fewer vectors than words."""
         words, (rows, dimensions) = self.words, self.values.shape
         if len(words) != rows:
             raise VectorsError(f"holds {len(words)} words and {rows} vectors; give one a word")
@@ -40,9 +42,17 @@ class Rows:
             raise VectorsError(f"holds {rows} words; give at least two")
         if dimensions == 0:
             raise VectorsError("holds vectors of dimension 0; give at least one value a word")
-        self._require(np.isfinite(self.values).all(axis=1), "has a value that is not finite")
-        self._require(self.values.any(axis=1), "has a vector of zeros")
-        self._require(self._first_of_its_kind(), "stands there more than once")
+
+    def check(self, kept: npt.NDArray[np.bool_] | None = None) -> None:
+        """Raise VectorsError for a vector or a word that is of no use, or there twice.
+
+        `kept` are the words that matter, bool (n,); by default, all of them.
+        """
+        unused = np.zeros(len(self.words), dtype=np.bool_) if kept is None else ~kept
+        finite = np.isfinite(self.values).all(axis=1)
+        self._require(finite | unused, "has a value that is not finite")
+        self._require(self.values.any(axis=1) | unused, "has a vector of zeros")
+        self._require(self._first_of_its_kind() | unused, "stands there more than once")
 
     def _first_of_its_kind(self) -> npt.NDArray[np.bool_]:
         first = np.ones(len(self.words), dtype=np.bool_)
@@ -53,8 +63,8 @@ class Rows:
                 seen.add(word)
         return first
 
-    def _require(self, good: npt.NDArray[np.bool_] | np.bool_, fault: str) -> None:
-        faulty = np.flatnonzero(~np.asarray(good))
+    def _require(self, good: npt.NDArray[np.bool_], fault: str) -> None:
+        faulty = np.flatnonzero(~good)
         if len(faulty):
             raise VectorsError(
                 f"{self.place} {self.first + faulty[0]}: {quoted(self.words[faulty[0]])} {fault} "
@@ -76,6 +86,17 @@ def quoted(word: str | bytes) -> str:
     if isinstance(word, bytes) and "\\" not in decoded(word):
         word = decoded(word)
     return repr(word[:_LONGEST_QUOTE])
+
+
+def lines_of(stream: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the lines of a text, without the byte order mark that some programs put first."""
+    for number, line in enumerate(stream):
+        yield line.removeprefix(codecs.BOM_UTF8) if number == 0 else line
+
+
+def words_in(stream: Iterable[bytes]) -> list[str]:
+    """Return the words of a text that has one in each line."""
+    return [decoded(line.removesuffix(b"\n").removesuffix(b"\r")) for line in lines_of(stream)]
 
 
 def encodable(word: str) -> str:

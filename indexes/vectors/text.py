@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import chain, islice
 
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.indexes.vectors.rows import Rows, VectorsError, decoded, quoted
+from quietcorpus.indexes.vectors.rows import Rows, VectorsError, decoded, lines_of, quoted
 
-_HEADER = re.compile(rb"(\d{1,15}) (\d{1,6})\s*")
+_HEADER = re.compile(rb"(\d{1,15})[ \t](\d{1,6})\s*")
+_FLORET = re.compile(rb"(\d+ ){6}\S+ \S+\s*")  # buckets, dimension, lengths, hashes, marks
 
 
 def header(line: bytes) -> tuple[int, int] | None:
@@ -30,14 +31,22 @@ class TextRows:
 
     def __init__(self, lines: Iterable[bytes]) -> None:
         """Read the first line; raise VectorsError if it holds no values."""
-        numbered = enumerate(lines, start=1)
+        numbered = enumerate(lines_of(lines), start=1)
         first = next(numbered, (1, b"0 1"))  # an empty file has no rows, of any dimension
+        if _FLORET.fullmatch(first[1]):
+            raise VectorsError(
+                "is floret's table of hashed parts of words, which names no words; give the words' "
+                "vectors, as floret's save_vectors writes them"
+            )
         size = header(first[1])
+        rows = [first] if size is None else list(islice(numbered, 1))
+        width = size[1] if size else None
+        self._separator = b"\t" if rows and _is_tabbed(rows[0][1], width) else b" "
         self.count = size[0] if size else None
-        self.width = size[1] if size else len(_split(first[1])[1])
+        self.width = size[1] if size else len(self._split(first[1])[1])
         if self.width == 0:
             raise VectorsError("line 1 holds no values; give a word and its vector on every line")
-        self._lines = numbered if size else chain([first], numbered)
+        self._lines = chain(rows, numbered)
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
         return self._lines
@@ -47,9 +56,9 @@ class TextRows:
 
         Raises VectorsError for another number of values, or for a value that is not a number.
         """
-        word, fields = _split(line)
-        if len(fields) > self.width and not _is_number(fields[0]):
-            # GloVe's 840B file has words with spaces in them.
+        word, fields = self._split(line)
+        if len(fields) > self.width and (not _is_number(fields[0]) or _is_number(word)):
+            # GloVe's 840B file has words with spaces in them, and other files have "10 000".
             word, *fields = line.rsplit(maxsplit=self.width)
         if len(fields) != self.width:
             raise VectorsError(
@@ -64,6 +73,14 @@ class TextRows:
                 f"line {number} holds something that is not a number, after {quoted(word)}; "
                 "remove the line"
             ) from None
+
+    def word_of(self, line: bytes) -> bytes:
+        """Return what stands before the first separator of a line."""
+        return line.partition(self._separator)[0]
+
+    def _split(self, line: bytes) -> tuple[bytes, list[bytes]]:
+        word, _, values = line.rstrip(b"\r\n \t").partition(self._separator)
+        return word, values.split()
 
 
 def read_text(lines: Iterable[bytes]) -> Rows:
@@ -97,9 +114,12 @@ def read_text(lines: Iterable[bytes]) -> Rows:
     return Rows(words, array, "line", 1 if text.count is None else 2)
 
 
-def _split(line: bytes) -> tuple[bytes, list[bytes]]:
-    word, _, values = line.rstrip(b"\r\n ").partition(b" ")
-    return word, values.split()
+def _is_tabbed(row: bytes, width: int | None) -> bool:
+    """Return whether a tab ends the word; else a space does, and the word may hold tabs."""
+    _, _, values = row.partition(b"\t")
+    fields = values.split()
+    ends = bool(fields) and not values[:1].isspace() and all(map(_is_number, fields))
+    return ends and width in (None, len(fields))
 
 
 def _is_number(field: bytes) -> bool:

@@ -22,7 +22,7 @@ from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.indexes.inverted_lists import LARGEST_SEED, train
 from quietcorpus.indexes.search import SearchError
 from quietcorpus.indexes.tokenizers import UNICODE_WORDS, Tokenizer
-from quietcorpus.indexes.vectors import VectorsError, WordVectors, reachable, read
+from quietcorpus.indexes.vectors import VectorsError, WordVectors, read
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.indexes.word_index import WordIndex, save
 from quietcorpus.indexes.word_index_manifest import EUCLIDEAN, HAMMING, IndexManifest
@@ -309,8 +309,7 @@ def _read(source: str, words: str | None, tokenizer: Tokenizer) -> WordVectors:
 
     with client_errors(f"source: {source}", "cannot be read; check the path"):
         try:
-            found = read(name, opened, None if words is None else opened_words)
-            return reachable(found, tokenizer)
+            return read(name, opened, None if words is None else opened_words, tokenizer)
         except VectorsError as error:
             raise InputError(f"source: {source} {error}") from None
 

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from gensim.models import Word2Vec
+from gensim.models import KeyedVectors, Word2Vec
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from vector_files import SAVERS, VALUES, WORDS, assert_same, files_in, keyed, load, npy, npz
 
+from quietcorpus.indexes.embeddings import read_vectors
 from quietcorpus.indexes.tokenizers import UNICODE_WORDS
 from quietcorpus.indexes.vectors import VectorsError, WordVectors, reachable, read
 
@@ -121,6 +122,51 @@ def test_words_with_spaces(header: bytes) -> None:
         "at name@domain.com",
         "at",
     ]
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("header", [b"", b"4 2\n", b"4\t2\r\n"])
+@pytest.mark.parametrize("separators", [(b" ", b" "), (b"\t", b"\t"), (b"\t", b" ")])
+def test_marks_and_tabs(mark: bytes, header: bytes, separators: tuple[bytes, bytes]) -> None:
+    # Kills: a first word that is lost, since it begins with a byte order mark; a tab in a word; a
+    # number taken for a value of the word before it.
+    words = ["the", "10 000", "New York", "1990"]
+    first, between = separators
+    rows = [word.encode() + first + b"1" + between + b"0.5\n" for word in words]
+    content = mark + header + b"".join(rows)
+    assert load("x.vec", {"x.vec": content}).words == words
+    lists = {"x.npy": npy(VALUES), "x.txt": mark + b"the\nof\nand\n"}
+    assert load("x.npy", lists).words == ["the", "of", "and"]
+    vectors = read_vectors(io.BytesIO(content).readlines(), ["the", "of"])
+    assert vectors.any(axis=1).tolist() == [True, False]
+
+
+def test_keys_of_numpy(tmp_path: Path) -> None:
+    # Kills: keys out of an array of NumPy's, or numbers, that no KeyedVectors may have.
+    vectors = KeyedVectors(2)
+    vectors.add_vectors(
+        [*np.array(["the", "na\u00efve"]), np.str_("\U0001f642"), 7], VALUES[[0, 1, 2, 0]]
+    )
+    vectors.save(str(tmp_path / "x.kv"))
+    found = load("x.kv", files_in(tmp_path))
+    assert found.words == ["the", "na\u00efve", "\U0001f642", "7"]
+    bad = keyed(WORDS, VALUES)
+    bad.index_to_key[1] = np.float64(1.5)
+    with pytest.raises(VectorsError, match="holds a key of dtype 'f8'"):
+        load("x.kv", {"x.kv": pickle.dumps(bad, protocol=4)})
+
+
+def test_only_words_of_use_need_vectors_of_use() -> None:
+    # Kills: a model that is refused for a row of zeros of "</s>", or for a number that is there
+    # twice; a word of use without a vector.
+    lines = b"the 1 2\n</s> 0 0\n10 1 2\n10 1 2\n-- nan 1\nof 2 1\n"
+    found = read("x.txt", lambda _: io.BytesIO(lines), tokenizer=UNICODE_WORDS)
+    assert found.words == ["the", "of"]
+    with pytest.raises(VectorsError, match="line 2: '</s>' has a vector of zeros"):
+        read("x.txt", lambda _: io.BytesIO(b"the 1 2\n</s> 0 0\nof 2 1\n"))
+    content = lines.replace(b"of 2 1", b"of 0 0")
+    with pytest.raises(VectorsError, match="line 6: 'of' has a vector of zeros"):
+        read("x.txt", lambda _: io.BytesIO(content), tokenizer=UNICODE_WORDS)
 
 
 def test_words_that_are_not_utf8_stay_apart() -> None:

@@ -46,6 +46,10 @@ from quietcorpus.indexes.vectors import VectorsError
         (b"the 1 2\nof one 2\n", "line 2 holds something that is not a number"),
         (b"the 1 2\nof 1 0x2\n", "line 2 holds something that is not a number"),
         (b"the 1 2\nof 1 2", "line 2 does not end: the file is cut short"),
+        (
+            b"5000 2 4 5 2 2166136261 < >\n0 1 2\n1 2 1\n",
+            "is floret's table of hashed parts of wor",
+        ),
         (b"9" * 5000 + b" 2\nof 1 2\n", "line 2 has 2 values, not 1"),
     ],
     ids=str,
@@ -242,7 +246,7 @@ def test_refused_gensim_files(tmp_path: Path) -> None:
     Word2Vec(text, **options).save(str(tmp_path / "model.kv"))
     FastText(text, bucket=10, **options).wv.save(str(tmp_path / "fasttext.kv"))
     numbered = KeyedVectors(2)
-    numbered.add_vectors([3, 4], VALUES[:2])
+    numbered.add_vectors([b"3", 4], VALUES[:2])
     numbered.save(str(tmp_path / "numbered.kv"))
     whole = keyed(WORDS, VALUES)
     whole.vectors = np.ones((3, 2), dtype=np.int64)
@@ -252,7 +256,7 @@ def test_refused_gensim_files(tmp_path: Path) -> None:
     for name, message in {
         "model.kv": "names 'gensim.models.word2vec.Word2Vec'.*save_word2vec_format",
         "fasttext.kv": "names 'gensim.models.fasttext.FastTextKeyedVectors'",
-        "numbered.kv": r"holds a key that is not a string \(int\)",
+        "numbered.kv": r"holds a key that is not a string \(bytes\)",
         "whole.kv": "holds vectors of dtype 'i8'",
     }.items():
         with pytest.raises(VectorsError, match=message):

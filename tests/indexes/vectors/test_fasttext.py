@@ -72,6 +72,14 @@ def test_every_cut_is_refused(tmp_path: Path) -> None:
         assert "\n" not in str(error.value)
 
 
+def test_a_model_of_floret_is_called_so() -> None:
+    # Kills: "damaged", of a file that is whole: floret has two settings more.
+    settings = struct.pack("<14id", 5, 5, 5, 1, 5, 1, 1, 2, 500, 4, 5, 2, 2, 100, 1e-4)
+    content = struct.pack("<2i", 793712314, 12) + settings + bytes(100)
+    with pytest.raises(VectorsError, match=r"^is a model of floret's, whose words are made of"):
+        load(content)
+
+
 DIMENSION, SIZES = 8, 8 + 12 * 4 + 8
 
 
