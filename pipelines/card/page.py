@@ -84,14 +84,22 @@ def first_rows(
     own = [one for one in files if one.rows and f"{one.path}/".startswith(f"{path}/")]
     if main.columns is None or not own:
         return None
-    whole = io.BytesIO()
-    for chunk in content(min(own, key=lambda one: (one.rows, one.path))):
-        whole.write(chunk)
-        if whole.tell() > LARGEST:
-            return None
-    file = pq.ParquetFile(pa.BufferReader(whole.getvalue()))
+    whole = within(LARGEST, content(min(own, key=lambda one: (one.rows, one.path))))
+    if whole is None:
+        return None
+    file = pq.ParquetFile(pa.BufferReader(whole))
     batch = next(file.iter_batches(ROWS, use_threads=False))
     return pa.Table.from_batches([batch])
+
+
+def within(most: int, chunks: Iterable[bytes]) -> bytes | None:
+    """Return the chunks as one, or None if they have more than `most` bytes."""
+    whole = io.BytesIO()
+    for chunk in chunks:
+        whole.write(chunk)
+        if whole.tell() > most:
+            return None
+    return whole.getvalue()
 
 
 def cells(column: pa.ChunkedArray) -> list[str]:

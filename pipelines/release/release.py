@@ -28,6 +28,7 @@ from quietcorpus.pipelines.release.resuming import TRIES, persistently, tell_kep
 from quietcorpus.pipelines.release.summary import Step
 from quietcorpus.pipelines.release.tallies import (
     check_files,
+    check_opens,
     check_passes,
     check_tally,
     check_unchanged,
@@ -222,6 +223,7 @@ def _publish(
         created, counted = (held.created, held.on_the_card) if held else (place.created, None)
         weak = [one.said for one in (*weaknesses, *shown)]
         made = describe(spec, kind, files, tally, created, counted, weak)
+        check_opens(files, lambda file: staged_content(file, key))
         rows = page.first_rows(made.mechanism, files, lambda file: staged_content(file, key))
         made, texts = page.texts(made, rows, signing)
         check_unchanged(job)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from quietcorpus.pipelines.card.page import LARGEST, within
 from quietcorpus.pipelines.kinds.job import Job
 from quietcorpus.pipelines.spec.spec import Spec
-from quietcorpus.transforms.errors import InputError, StageError
+from quietcorpus.transforms.errors import InputError, StageError, blamed
 from quietcorpus.transforms.parts import require_all
 from quietcorpus.transforms.reading.sources import states
 from quietcorpus.transforms.shards import Tally, Written, data_file
@@ -36,6 +40,29 @@ def check_files(files: Sequence[Written], tally: Tally, shards: int) -> None:
             f"the engine lost or doubled a part: {len(data)} files of {shards}, {rows} rows of "
             f"{tally.documents}; run again, on another engine if that repeats"
         )
+
+
+def check_opens(files: Sequence[Written], content: Callable[[Written], Iterable[bytes]]) -> None:
+    """Check that Arrow opens a Parquet file of each kind that was written, and reads its rows.
+
+    Read is the first row group of the file of the fewest rows. A file larger than `LARGEST` is left
+    out. What has no budget yet can be mended; what is published stays as it is.
+    """
+    kinds: dict[str, Written] = {}
+    for file in sorted(files, key=lambda one: (one.rows == 0, one.rows, one.path)):
+        if file.path.endswith(".parquet"):
+            kinds.setdefault(file.path.split("/")[0], file)
+    for file in kinds.values():
+        try:
+            whole = within(LARGEST, content(file))
+            if whole is not None:
+                opened = pq.ParquetFile(pa.BufferReader(whole))
+                first = range(min(1, opened.num_row_groups))
+                for batch in opened.iter_batches(row_groups=first, use_threads=False):
+                    batch.validate(full=True)
+        except (pa.ArrowException, OSError) as error:
+            problem = "was written, cannot be read by Arrow, and is not published; report this"
+            raise blamed(error, file.path, problem, StageError) from None
 
 
 def check_tally(tally: Tally, spec: Spec) -> None:

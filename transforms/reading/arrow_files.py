@@ -5,6 +5,8 @@ Such a file is one split: a stream says nowhere where its record batches begin.
 
 from __future__ import annotations
 
+import os
+import struct
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -13,21 +15,15 @@ from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
 from quietcorpus.transforms.errors import InputError, blamed, client_errors
-from quietcorpus.transforms.reading.columns import (
-    batch_rows,
-    checked_schema,
-    is_string,
-    readable,
-)
+from quietcorpus.transforms.reading.bare import unchecked
+from quietcorpus.transforms.reading.columns import batch_rows, checked_schema, readable
 from quietcorpus.transforms.reading.documents import Corpus, Documents, Plan, Split
+from quietcorpus.transforms.reading.wide_integers import OF_FOOTER, OF_MESSAGE, as_bytes
 
 _MAGIC = b"ARROW1"  # of a file; a stream has none
+_TAIL = 4 + len(_MAGIC)  # the length of the footer, and the end
+_CONTINUES = b"\xff\xff\xff\xff"
 _END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
-_BYTES = {
-    pa.string(): pa.binary(),
-    pa.large_string(): pa.large_binary(),
-    pa.string_view(): pa.binary_view(),
-}
 # Names that are not UTF-8, and lengths beyond all memory, are damage as well.
 _FAILURES = (pa.ArrowException, OSError, UnicodeError, MemoryError)
 _DAMAGED = (
@@ -38,8 +34,9 @@ _DAMAGED = (
 def plan(uri: str, corpus: Corpus) -> Plan:
     """Plan one split for a file; raises InputError for a missing column or a wrong type."""
 
-    def columns(source: pa.NativeFile) -> Iterator[pa.Schema]:
-        yield checked_schema(uri, _schema(source), corpus)  # the names in it may be damaged, too
+    def columns(source: pa.NativeFile, wide: Sequence[str]) -> Iterator[pa.Schema]:
+        # the names in it may be damaged, too
+        yield checked_schema(uri, _schema(source), corpus, wide)
 
     try:
         (schema,) = _guarded(uri, columns)
@@ -65,7 +62,7 @@ def read(split: Split, corpus: Corpus) -> Iterator[Documents]:
 def schema_of(uri: str) -> pa.Schema:
     """Return a file's schema; raises InputError if it cannot be read."""
 
-    def schemas(source: pa.NativeFile) -> Iterator[pa.Schema]:
+    def schemas(source: pa.NativeFile, _: Sequence[str]) -> Iterator[pa.Schema]:
         schema = _schema(source)
         list(schema.names)  # they may be damaged, too
         yield schema
@@ -76,7 +73,7 @@ def schema_of(uri: str) -> pa.Schema:
 
 def is_without_rows(uri: str) -> bool:
     """Return whether a file holds no record."""
-    return next(_guarded(uri, lambda source: _record_batches(source, [])), None) is None
+    return next(_guarded(uri, lambda source, _: _record_batches(source, [])), None) is None
 
 
 def batches(uri: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -84,19 +81,78 @@ def batches(uri: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
 
     Raises InputError for damage, and for a value of the columns that lies outside of its buffers.
     """
-    return _guarded(uri, lambda source: _record_batches(source, columns))
+    return _guarded(uri, lambda source, _: _record_batches(source, columns))
 
 
-def _guarded(uri: str, parse: Callable[[pa.NativeFile], Iterator[Any]]) -> Iterator[Any]:
-    """Yield what is parsed of a file anywhere; raises InputError if that fails."""
+def _guarded(
+    uri: str, parse: Callable[[pa.NativeFile, Sequence[str]], Iterator[Any]]
+) -> Iterator[Any]:
+    """Yield what is parsed of a file anywhere; raises InputError if that fails.
+
+    `parse` also takes the columns with integers of 128 bits, which are read as bytes.
+    """
     place = f"input.path: {uri}"
     with client_errors(place, _DAMAGED):
         raw = FileSystems.open(uri, compression_type=CompressionTypes.UNCOMPRESSED)
     with raw:
         try:
-            yield from parse(pa.PythonFile(raw, "r"))
+            try:
+                yield from parse(pa.PythonFile(raw, "r"), ())
+            except pa.ArrowNotImplementedError:
+                changed, wide = _with_wide_integers_as_bytes(raw)
+                if not wide:
+                    raise
+                yield from parse(pa.PythonFile(changed, "r"), wide)
         except _FAILURES as error:
             raise blamed(error, place, _DAMAGED) from None
+
+
+def _with_wide_integers_as_bytes(raw: Any) -> tuple[Any, list[str]]:
+    """Return a file whose schema has no integer of 128 bits, and the names of those columns."""
+    raw.seek(0)
+    head = raw.read(8)
+    if head.startswith(_MAGIC):
+        raw.seek(-_TAIL, os.SEEK_END)
+        (size,) = struct.unpack_from("<i", raw.read(_TAIL))
+        start = raw.seek(-_TAIL - size, os.SEEK_END)
+    else:
+        start = 8 if head.startswith(_CONTINUES) else 4
+        (size,) = struct.unpack_from("<i", head, start - 4)
+        raw.seek(start)
+    try:
+        schema = OF_FOOTER if head.startswith(_MAGIC) else OF_MESSAGE
+        changed, wide = as_bytes(raw.read(size), schema)
+    except (struct.error, IndexError):
+        raise pa.ArrowInvalid("the schema is damaged") from None
+    raw.seek(0)
+    return _Changed(raw, start, changed), wide
+
+
+class _Changed:
+    """A binary file, some bytes of which are others."""
+
+    def __init__(self, raw: Any, start: int, content: bytes) -> None:
+        self._raw, self._start, self._content = raw, start, content
+        self.closed = False
+
+    def read(self, size: int = -1) -> bytes:
+        place = self._raw.tell()
+        read = bytearray(self._raw.read(size))
+        begins = max(self._start, place)
+        ends = min(self._start + len(self._content), place + len(read))
+        if begins < ends:
+            own = self._content[begins - self._start : ends - self._start]
+            read[begins - place : ends - place] = own
+        return bytes(read)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        return int(self._raw.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._raw.tell())
+
+    def close(self) -> None:
+        """Do nothing: the file's owner closes it."""
 
 
 def _schema(source: pa.NativeFile) -> pa.Schema:
@@ -144,17 +200,12 @@ def _opener(source: pa.NativeFile) -> Any:
 def _validated(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return the batch; raises ArrowInvalid if a value lies outside of its buffers.
 
-    Arrow trusts the offsets and indices in a file. Of damaged ones it would read other memory.
+    Arrow trusts the offsets and indices in a file. Of damaged ones it would read other memory. A
+    string that is not UTF-8, or a time beyond a day's end, is its own record's fault alone.
     """
     for column in batch.columns:
-        _as_bytes(column).validate(full=True)
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid:
+            unchecked(column).validate(full=True)
     return batch
-
-
-def _as_bytes(column: pa.Array) -> pa.Array:
-    """Return a column of strings as bytes: those that are not UTF-8 are single records' fault."""
-    if not is_string(column.type):
-        return column
-    if pa.types.is_dictionary(column.type):
-        return pa.DictionaryArray.from_arrays(column.indices, _as_bytes(column.dictionary))
-    return column.view(_BYTES[column.type])

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pyarrow as pa
 
 _LEAVES = (
-    pa.types.is_primitive,
-    pa.types.is_decimal,
+    pa.types.is_boolean,
+    pa.types.is_integer,
+    pa.types.is_floating,
+    pa.types.is_date,
+    pa.types.is_time,
+    pa.types.is_timestamp,
+    pa.types.is_duration,
     pa.types.is_null,
     pa.types.is_string,
     pa.types.is_large_string,
     pa.types.is_binary,
     pa.types.is_large_binary,
-    pa.types.is_fixed_size_binary,
 )
-_UNKNOWN = "no plain form of this type is known"
+_OF_VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+_BYTES = {
+    pa.string(): pa.binary(),
+    pa.large_string(): pa.large_binary(),
+    pa.string_view(): pa.binary_view(),
+}
+_SHORT, _LONG = 38, 76  # digits of a decimal of 128 and 256 bits
 _DIFFER = "no type has the values of both"
 _SIGNED = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 _WIDENING = (
@@ -25,11 +37,12 @@ _WIDENING = (
     (pa.binary(), pa.large_binary()),
 )
 _UNITS = ("s", "ms", "us", "ns")
+_Leaf = Callable[[pa.DataType], pa.DataType]
 
 
 def bare_field(field: pa.Field) -> pa.Field:
     """Return a field without its metadata; raises TypeError as `bare` does."""
-    return pa.field(field.name, bare(field.type), field.nullable)
+    return _field(field, _bare_leaf)
 
 
 def bare(kind: pa.DataType) -> pa.DataType:
@@ -38,49 +51,133 @@ def bare(kind: pa.DataType) -> pa.DataType:
     Metadata and the names of lists' items are dropped, at any depth. A dictionary becomes its
     values, since it may hold those of other rows; an extension becomes its storage type; a string
     view, which Arrow cannot sort yet, becomes a string; a timestamp of any time zone becomes one of
-    UTC. Raises TypeError for types that it cannot rebuild: unions, run-end encodings, and list
-    views, which Arrow 25 casts to lists without their last offset.
+    UTC; a decimal whose scale Parquet has not becomes a wider one.
+
+    Raises TypeError, whose message names the type, for what it cannot rebuild, which are unions,
+    run-end encodings, and list views, which Arrow 25 casts to lists without their last offset; and
+    for what not all readers of Parquet know: lists and binaries of the fixed size zero, structs
+    without fields or with two of one name, and intervals.
     """
-    while isinstance(kind, pa.BaseExtensionType) or pa.types.is_dictionary(kind):
-        kind = kind.value_type if pa.types.is_dictionary(kind) else kind.storage_type
-    return _bare_nest(kind) if pa.types.is_nested(kind) else _bare_leaf(kind)
-
-
-def _bare_nest(kind: pa.DataType) -> pa.DataType:
-    types = pa.types
-    if types.is_struct(kind):
-        return pa.struct([bare_field(inner) for inner in kind])
-    if types.is_map(kind):
-        key = pa.field("key", bare(kind.key_type), nullable=False)
-        return pa.map_(key, _named("value", kind.item_field), kind.keys_sorted)
-    if types.is_fixed_size_list(kind):
-        return pa.list_(_named("element", kind.value_field), kind.list_size)
-    if types.is_large_list(kind):
-        return pa.large_list(_named("element", kind.value_field))
-    if types.is_list(kind):
-        return pa.list_(_named("element", kind.value_field))
-    raise TypeError(_UNKNOWN)
-
-
-def _named(name: str, field: pa.Field) -> pa.Field:
-    return bare_field(field).with_name(name)
-
-
-def _bare_leaf(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_string_view(kind):
-        return pa.string()
-    if pa.types.is_binary_view(kind):
-        return pa.binary()
-    if pa.types.is_timestamp(kind) and kind.tz is not None:
-        return pa.timestamp(kind.unit, "UTC")
-    if any(is_leaf(kind) for is_leaf in _LEAVES):
-        return kind
-    raise TypeError(_UNKNOWN)
+    return _rebuilt(kind, _bare_leaf)
 
 
 def plain(column: pa.Array) -> pa.Array:
-    """Return the same values as a column of a bare type."""
-    return column.cast(bare(column.type))
+    """Return the same values as a column of a bare type; strings need not be UTF-8."""
+    without_views = _rebuilt(column.type, _without_views)  # Arrow 25 decodes no dictionary of views
+    return column.cast(without_views).cast(bare(column.type))
+
+
+def unchecked(column: pa.Array) -> pa.Array:
+    """Return a column's bytes as types that hold any: binary for strings, for example.
+
+    A column of a type that is not released is returned as it is.
+    """
+    while isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    try:
+        kind = _rebuilt(column.type, _unchecked_leaf)
+    except TypeError:
+        return column
+    return column.view(kind)
+
+
+def numbered(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Return a bare column with its moments and durations as integers.
+
+    Python has not all moments that Arrow has.
+    """
+    kind = _rebuilt(column.type, _numbered_leaf)
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    return pa.chunked_array([chunk.view(kind) for chunk in chunks], kind)
+
+
+def holds(kind: pa.DataType, is_one: Callable[[pa.DataType], bool]) -> bool:
+    """Return whether a bare type, or one that it is made of, is of this sort."""
+    parts = [kind.field(number).type for number in range(kind.num_fields)]
+    return is_one(kind) or any(holds(part, is_one) for part in parts)
+
+
+def _rebuilt(kind: pa.DataType, leaf: _Leaf) -> pa.DataType:
+    """Return a type with its leaves changed, without metadata and the names of lists' items."""
+    types = pa.types
+    if types.is_struct(kind):
+        if not kind.num_fields:
+            raise TypeError("struct without fields")
+        if len({field.name for field in kind}) < kind.num_fields:
+            raise TypeError("struct that repeats a field's name")
+        return pa.struct([_field(field, leaf) for field in kind])
+    if types.is_map(kind):
+        key = pa.field("key", _rebuilt(kind.key_type, leaf), nullable=False)
+        value = _field(kind.item_field, leaf).with_name("value")
+        return pa.map_(key, value, kind.keys_sorted)
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        item = _field(kind.value_field, leaf).with_name("element")
+        if types.is_list(kind):
+            return pa.list_(item)
+        if types.is_large_list(kind):
+            return pa.large_list(item)
+        if not kind.list_size:
+            raise TypeError("list of the fixed size zero")
+        return pa.list_(item, kind.list_size)
+    if types.is_nested(kind):
+        raise TypeError(str(kind).split("<")[0])
+    return leaf(kind)
+
+
+def _field(field: pa.Field, leaf: _Leaf) -> pa.Field:
+    return pa.field(field.name, _rebuilt(field.type, leaf), field.nullable)
+
+
+def _bare_leaf(kind: pa.DataType) -> pa.DataType:
+    types = pa.types
+    if isinstance(kind, pa.BaseExtensionType) or types.is_dictionary(kind):
+        return bare(kind.value_type if types.is_dictionary(kind) else kind.storage_type)
+    if types.is_timestamp(kind) and kind.tz is not None:
+        return pa.timestamp(kind.unit, "UTC")
+    if types.is_decimal(kind):
+        return _bare_decimal(kind)
+    kind = _OF_VIEWS.get(kind, kind)
+    sized = types.is_fixed_size_binary(kind) and kind.byte_width
+    if sized or any(is_leaf(kind) for is_leaf in _LEAVES):
+        return kind
+    raise TypeError(str(kind).split("<")[0])
+
+
+def _bare_decimal(kind: pa.DataType) -> pa.DataType:
+    """Return a decimal whose scale is between 0 and its precision, as Parquet requires."""
+    scale = max(kind.scale, 0)
+    digits = max(kind.precision + scale - kind.scale, scale)
+    if digits > _LONG:
+        raise TypeError(str(kind))
+    if (digits, scale) == (kind.precision, kind.scale):
+        return kind
+    return (pa.decimal128 if digits <= _SHORT else pa.decimal256)(digits, scale)
+
+
+def _without_views(kind: pa.DataType) -> pa.DataType:
+    if isinstance(kind, pa.BaseExtensionType):
+        return _rebuilt(kind.storage_type, _without_views)
+    return _of_values(kind, _without_views) or _OF_VIEWS.get(kind, kind)
+
+
+def _unchecked_leaf(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_decimal(kind):
+        return pa.binary(kind.byte_width)
+    return _of_values(kind, _unchecked_leaf) or _BYTES.get(kind) or _numbered_leaf(kind)
+
+
+def _of_values(kind: pa.DataType, leaf: _Leaf) -> pa.DataType | None:
+    """Return a dictionary's type with that of its values changed; None for any other type."""
+    if not pa.types.is_dictionary(kind):
+        return None
+    return pa.dictionary(kind.index_type, _rebuilt(kind.value_type, leaf), kind.ordered)
+
+
+def _numbered_leaf(kind: pa.DataType) -> pa.DataType:
+    types = pa.types
+    if types.is_date(kind) or types.is_time(kind) or types.is_timestamp(kind):
+        return pa.int32() if kind.bit_width == 32 else pa.int64()
+    return pa.int64() if types.is_duration(kind) else kind
 
 
 def common(one: pa.DataType, other: pa.DataType) -> pa.DataType:

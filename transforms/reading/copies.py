@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from quietcorpus.transforms.reading.bare import numbered
 from quietcorpus.transforms.reading.documents import Documents
 
 _HEAD = 200  # characters that distinguish a text from others
@@ -71,17 +72,14 @@ def _added(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
 def _counted(texts: pa.LargeStringArray, column: pa.ChunkedArray) -> tuple[int, int]:
     """Return the numbers of rows that have both text and value, and that repeat the text."""
     values = pa.array(strings(column), pa.large_string())
-    nested = pa.types.is_nested(column.type)
+    looked_at = numbered(column) if pa.types.is_nested(column.type) else values
     both = pc.and_(_has_words(texts), _has_words(values))
     # A short value can hold a short text alone. Most rows end here, unread.
     near = pc.or_(
         pc.less(pc.utf8_length(texts), _HEAD), pc.greater_equal(pc.utf8_length(values), _LONG)
     )
     rows = np.flatnonzero(pc.and_(both, near).to_numpy(zero_copy_only=False))
-    found = sum(
-        repeats(texts[row].as_py(), (column if nested else values)[row].as_py())
-        for row in rows.tolist()
-    )
+    found = sum(repeats(texts[row].as_py(), looked_at[row].as_py()) for row in rows.tolist())
     return int(pc.sum(both).as_py() or 0), found
 
 
@@ -149,11 +147,8 @@ def strings(column: pa.Array | pa.ChunkedArray) -> Iterator[str]:
     if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
         yield from ((value or b"").decode(errors="replace") for value in column.to_pylist())
         return
-    for value in column:
-        try:
-            yield " ".join(leaf for path, leaf in _leaves(value.as_py()) if path is not None)
-        except UnicodeDecodeError:  # a nested string is not UTF-8, and the error would quote it
-            yield ""
+    for value in numbered(column):
+        yield " ".join(leaf for path, leaf in _leaves(value.as_py()) if path is not None)
 
 
 def _leaves(value: Any, path: str = "", depth: int = _DEPTH) -> Iterator[tuple[str | None, str]]:

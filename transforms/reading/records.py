@@ -1,7 +1,7 @@
 """Readers of the formats that are read record by record: JSON Lines, CSV and text.
 
 Such a file is one split. Columns that are kept become strings: JSON values that are not strings
-are written as JSON.
+are written as JSON, numbers with the digits that they have.
 """
 
 from __future__ import annotations
@@ -12,9 +12,12 @@ import csv
 import gzip
 import io
 import itertools
+import json
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
+from decimal import Decimal
 from typing import IO, Any, cast
 
 import numpy as np
@@ -23,7 +26,7 @@ import pyarrow as pa
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
-from quietcorpus.transforms.errors import InputError, StageError, blamed, client_errors
+from quietcorpus.transforms.errors import InputError, StageError, blamed, client_errors, cut
 from quietcorpus.transforms.outages import outage
 from quietcorpus.transforms.reading.documents import (
     BATCH_BYTES,
@@ -32,9 +35,12 @@ from quietcorpus.transforms.reading.documents import (
     Documents,
     Reject,
 )
+from quietcorpus.transforms.reading.spelling import plain_digits
 
 _LARGEST_FIELD = 1 << 28
 _ENDLESS = ("unexpected end of data", f"field larger than field limit ({_LARGEST_FIELD})")
+_LONGEST_NUMBER = 400
+_COMPARED = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d{1,3})?")
 _UNREADABLE = (OSError, EOFError, zlib.error, BeamIOError)
 
 Record = tuple[str, dict[str, str | None]] | str
@@ -209,13 +215,76 @@ def _json_records(stream: IO[bytes], corpus: Corpus, _: str) -> Iterator[Record]
             raise _Rejected("the text is null")
         if not isinstance(text, str):
             raise _Rejected("the text is not a string")
-        return text, {name: _as_string(record.get(name)) for name in corpus.columns}
+        columns = {name: _as_string(name, record.get(name)) for name in corpus.columns}
+        rounded = [name for name in columns if _has_float(record.get(name))]
+        if rounded:
+            record = _exact_object(line)
+            columns |= {
+                name: _exact_string(name, record[name], name in compared) for name in rounded
+            }
+        return text, columns
 
+    compared = {name for _, name in corpus.compared}
     return _each((line for line in _lines(stream) if line.strip()), parse)
 
 
-def _as_string(value: Any) -> str | None:
-    return value if value is None or isinstance(value, str) else orjson.dumps(value).decode()
+def _as_string(name: str, value: Any) -> str | None:
+    """Return a value as a column has it: a string as it is, all else as JSON."""
+    if value is None or isinstance(value, str):
+        return value
+    try:
+        return orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:
+        raise _Rejected(f"the column {cut(name)} is nested too deeply") from None
+
+
+def _has_float(value: Any) -> bool:
+    if isinstance(value, dict | list):
+        return any(map(_has_float, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, float)
+
+
+class _Number(str):
+    """A number as JSON has it, with all its digits."""
+
+    __slots__ = ()
+
+
+def _exact_object(line: bytes) -> dict[str, Any]:
+    """Return a JSON object whose numbers are `_Number`; `_json_object` rounds those with a point.
+
+    Python's parser is several times slower.
+    """
+    try:
+        record = json.loads(line, parse_float=_Number, parse_int=_Number)
+    except RecursionError:
+        raise _Rejected("the line is nested too deeply") from None
+    return cast(dict[str, Any], record)
+
+
+def _exact_string(name: str, value: Any, compared: bool) -> str:
+    """Return a value of an exact object as JSON, with all digits of its numbers.
+
+    Those of a column that is compared have one form for each value, so that 1.50 is no other id,
+    or user, than 1.5.
+    """
+    written = _one_form if compared else _as_it_is
+    try:
+        return orjson.dumps(value, written, orjson.OPT_PASSTHROUGH_SUBCLASS).decode()
+    except orjson.JSONEncodeError:  # of `_one_form`
+        raise _Rejected(f"the column {cut(name)} has a number that is too long") from None
+
+
+def _as_it_is(number: _Number) -> orjson.Fragment:
+    return orjson.Fragment("0" if number == "-0" else str(number))
+
+
+def _one_form(number: _Number) -> orjson.Fragment:
+    """Return the shortest form of a double; of a number that is none, its digits without zeros."""
+    if len(number) > _LONGEST_NUMBER or not _COMPARED.fullmatch(number):
+        raise ValueError
+    form, exact = orjson.dumps(orjson.loads(str(number))).decode(), Decimal(number)
+    return orjson.Fragment(form if Decimal(form) == exact else plain_digits(exact))
 
 
 def _csv_rows(stream: IO[bytes], uri: str) -> Iterator[list[str] | None]:

@@ -43,7 +43,7 @@ def spelled(values: pa.ChunkedArray, key: str, column: str) -> list[str | None]:
     if pa.types.is_floating(kind):
         return _spelled_floats(values, key, column)
     if pa.types.is_decimal(kind):
-        return [None if one is None else _plain(one) for one in values.to_pylist()]
+        return [None if one is None else plain_digits(one) for one in values.to_pylist()]
     if not has_spelling(kind):
         raise InputError(
             f"{key}: the column {cut(column)} is of type {kind}, and another file may write an "
@@ -77,6 +77,7 @@ def has_spelling(kind: pa.DataType) -> bool:
             types.is_string_view,
             types.is_binary,
             types.is_large_binary,
+            types.is_binary_view,
             types.is_fixed_size_binary,
             types.is_integer,
             types.is_floating,
@@ -107,7 +108,7 @@ def _spelled_floats(values: pa.ChunkedArray, key: str, column: str) -> list[str 
     return found
 
 
-def _plain(value: Decimal) -> str:
+def plain_digits(value: Decimal) -> str:
     """Return a number without an exponent and without zeros at the end."""
     digits = format(value, "f")
     if "." in digits:

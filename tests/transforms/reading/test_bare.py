@@ -233,7 +233,7 @@ def test_the_search_finds_what_is_there(tmp_path: Path) -> None:
 )
 def test_a_type_that_cannot_be_rebuilt(kind: pa.DataType) -> None:
     # Kills: a type that is passed on because it is not known.
-    with pytest.raises(TypeError, match="no plain form"):
+    with pytest.raises(TypeError, match=r"union|encoded|view"):
         bare(kind)
 
 
