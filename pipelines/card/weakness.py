@@ -183,7 +183,11 @@ def of_noise(users: int, on_noise: float, least: int) -> list[Weakness]:
         f"{_WORTH}about {users:,} users are too few for so much noise, {math.floor(on_noise):,} "
         f"to a standard deviation of it where {least:,} are needed"
     )
-    return [Weakness(said, "raise mechanism.epsilon, or gather more users")]
+    return [
+        Weakness(
+            said, "gather more users, or give a larger mechanism.epsilon, which protects them less"
+        )
+    ]
 
 
 def of_left_out(kept: int, words: int) -> list[Weakness]:
@@ -203,7 +207,7 @@ def of_unchosen(chosen: int, texts: int) -> list[Weakness]:
         "noise, no more than noise alone might show"
     )
     remedy = (
-        "raise mechanism.epsilon or mechanism.nearest, give a smaller pool or more documents, or "
-        "narrow a pool that has lists by a first release"
+        "raise mechanism.nearest, give a smaller pool or more documents, narrow a pool that has "
+        "lists by a first release, or give a larger mechanism.epsilon, which protects less"
     )
     return [Weakness(said, remedy)]

@@ -102,7 +102,7 @@ class SelectVocabulary(Composed):
             "tokenizer": self._tokenizer.description,
         }
         spending = Spending("vocabulary", selection.guarantee)
-        limits = not_protected(selection.guarantee, self._tokenizer)
+        limits = not_protected([spending], self._tokenizer)
         return card.of_total(self._rows, self.name, described, spending, limits)
 
     def expand(self, rows: beam.PCollection) -> Released:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.card.opening import opening
 from quietcorpus.pipelines.card.parameters import total_cost
+from quietcorpus.pipelines.card.readme import contents, mechanism
 from quietcorpus.pipelines.card.statements import named
 from quietcorpus.pipelines.exports.publisher import Publisher
 
@@ -45,7 +46,7 @@ def _motivation(publisher: Publisher) -> Iterator[_Answer]:
 
 
 def _composition(card: Card) -> Iterator[_Answer]:
-    files = "; ".join(f"`{path}`: {file.meaning}" for path, file in card.mechanism.files.items())
+    files = "; ".join(f"`{name}`: {meaning}" for name, meaning in contents(card))
     yield "What do the instances represent?", f"{files}."
     rows = sum(file.rows for file in card.files if file.path.startswith("data/"))
     yield (
@@ -65,8 +66,8 @@ def _composition(card: Card) -> Iterator[_Answer]:
     yield "Is there a label or target?", f"Columns are copied: {copied}." if copied else "None."
     yield (
         "Is information missing, and are there errors, noise or redundancies?",
-        f"Noise was added on purpose: {total_cost(card.budget.total)}. Words that the mechanism "
-        "does not know, and unreadable records, are missing.",
+        f"Noise was added on purpose: {total_cost(card.budget.total)}. What the mechanism does not "
+        "know of a document, and unreadable records, are missing.",
     )
     artefacts = "; ".join(
         f"{one.name} (`{one.uri}`, {one.provenance}, sha256 `{one.digest}`)"
@@ -96,8 +97,7 @@ def _collection(card: Card) -> Iterator[_Answer]:
 
 
 def _preprocessing(card: Card) -> Iterator[_Answer]:
-    block = card.mechanism.model_dump(mode="json", exclude_none=True)
-    shown = ", ".join(f"{key}: {value}" for key, value in block.items())
+    shown = ", ".join(f"{key}: {value}" for key, value in mechanism(card))
     yield "What was done to the data?", f"`{shown}`"
     yield "Is the raw data kept?", "Not in this release. " + UNKNOWN
     yield (

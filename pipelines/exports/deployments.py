@@ -21,6 +21,7 @@ from quietcorpus.pipelines.card.parameters import (
     costs,
     total_cost,
 )
+from quietcorpus.pipelines.card.readme import mechanism
 from quietcorpus.pipelines.exports.publisher import Publisher
 
 _PRODUCTS = {
@@ -124,7 +125,7 @@ def _model(card: Card) -> dict[str, Any]:
 
 
 def _implementation(card: Card) -> dict[str, Any]:
-    block = json.dumps(card.mechanism.model_dump(mode="json", exclude_none=True))
+    block = ", ".join(f"{key}: {value}" for key, value in mechanism(card))
     stages = "; ".join(f"{one.stage}: {costs(one.parameters)}" for one in card.budget.stages)
     inherited = "".join(
         f" On top comes what a private artefact cost: {json.dumps(one, sort_keys=True)}."

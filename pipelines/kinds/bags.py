@@ -171,7 +171,7 @@ class BagOfWordsKind(LimitedPrecisionKind):
             "noise_rate": str(documents.rate),
         }
         limits = [
-            *not_protected(total, self.vocabulary.tokenizer),
+            *not_protected(spendings, self.vocabulary.tokenizer, rows=True),
             statements.row_places(ROW_GROUP_ROWS),
         ]
         return Account(spendings, total, resolved, limits, figure)

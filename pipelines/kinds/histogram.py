@@ -98,7 +98,8 @@ class HistogramKind(LimitedPrecisionKind):
         spendings = self._spendings
         total = compose(spendings)
         resolved = {"vocabulary_size": rows_of(files, VOCABULARY)}
-        return Account(spendings, total, resolved, not_protected(total, self.vocabulary.tokenizer))
+        limits = not_protected(spendings, self.vocabulary.tokenizer)
+        return Account(spendings, total, resolved, limits)
 
 
 resolve = HistogramKind.resolve

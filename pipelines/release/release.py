@@ -173,7 +173,7 @@ def _heed(weaknesses: Sequence[Weakness], doubts: Sequence[str], strict: bool) -
     """Warn of weaknesses and doubts, or refuse them; each doubt names its remedy itself."""
     if strict and (weaknesses or doubts):
         lines = [f"not protected: {one.said}; {one.remedy}" for one in weaknesses]
-        raise InputError(f"strict: {'; '.join([*lines, *doubts])}, or drop `strict`")
+        raise InputError(f"strict: {'; '.join([*lines, *doubts])}")
     for one in weaknesses:
         _LOGGER.warning("not protected: %s", one.said)
     for doubt in doubts:
@@ -189,7 +189,7 @@ def _require_key(spec: Spec) -> None:
     if named and configured_master_key() is None:
         raise InputError(
             f"{named[0]}: a run resumes from there only with the same master key; set "
-            "QUIETCORPUS_MASTER_KEY or QUIETCORPUS_MASTER_KEY_FILE, or drop the line"
+            "QUIETCORPUS_MASTER_KEY or QUIETCORPUS_MASTER_KEY_FILE"
         )
 
 

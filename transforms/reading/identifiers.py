@@ -106,7 +106,7 @@ class RefuseRepeated(beam.PTransform):
         folder: str | None = None,
         *,
         named: str = "input.id",
-        remedy: str = "keep each document once, or name no id column",
+        remedy: str = "keep each document once",
     ) -> None:
         """Configure the check; `named` and `remedy` are the beginning and the end of its error."""
         super().__init__()
@@ -153,9 +153,8 @@ class _Compare(beam.DoFn):
         if repeated:
             raise InputError(
                 f"{self._named}: the column {cut(self._column)} repeats values (at least "
-                f"{repeated} "
-                "times): a repeated document is released twice and protected half as well; "
-                f"{self._remedy}"
+                f"{repeated} times): a repeated document is released twice and protected half as "
+                f"well; {self._remedy}"
             )
         if self._folder is not None:
             uri = f"{self._folder}/{bucket[0]:02d}.{uuid.uuid4().hex}"
