@@ -110,3 +110,19 @@ def test_what_is_hardly_json_is_no_error(value: str) -> None:
     # Kills: a depth of recursion that the input decides.
     assert counted([TEXT], pa.array([value + " words"])).found == {"note": 0}
     assert counted([TEXT], pa.array([value + TEXT])).found == {"note": 1}
+
+
+FAR = [-(1 << 63), (1 << 63) - 1]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pa.timestamp("us"), pa.timestamp("ns", "Nowhere/City"), pa.duration("ms"), pa.time64("ns")],
+    ids=str,
+)
+def test_values_that_python_does_not_have(kind: pa.DataType) -> None:
+    # Kills: a year beyond 9999, an unknown zone or a nanosecond that ends a run, inside a struct.
+    moments = pa.array([1, 2] if pa.types.is_time(kind) else FAR, pa.int64()).view(kind)
+    values = pa.StructArray.from_arrays([moments, pa.array([TEXT, "loan"])], ["at", "note"])
+    found = counted([TEXT, TEXT], values)
+    assert (found.rows, found.found) == ({"note": 2}, {"note": 1})

@@ -5,11 +5,17 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import itertools
 import json
+import re
+import tempfile
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import BATCH_BYTES, Corpus, Documents
@@ -144,6 +150,86 @@ def test_json_columns_become_strings(tmp_path: Path) -> None:
     content = "\n".join(map(json.dumps, lines)).encode()
     (batch,) = documents(Corpus(written(tmp_path, "corpus.jsonl", content), keep=("k",)))
     assert batch.columns["k"].to_pylist() == ["s", "1.5", '{"x":[null]}', None, None]
+
+
+EXACT = [
+    ("0.10", "0.10"),
+    ("1E5", "1E5"),
+    ("-0.0", "-0.0"),
+    ("12345678901234567890123", "12345678901234567890123"),
+    ("18446744073709551616", "18446744073709551616"),
+    ("0.1000000000000000055511151231257827", "0.1000000000000000055511151231257827"),
+    ("1e-400", "1e-400"),
+    ('{"b": [1.0, -0, "\\u00e9/", 1e2], "a": null}', '{"b":[1.0,0,"\u00e9/",1e2],"a":null}'),
+    ("[1, true, 18446744073709551615]", "[1,true,18446744073709551615]"),
+]
+
+
+def test_numbers_of_json_keep_their_digits(tmp_path: Path) -> None:
+    # Kills: a double in the place of a number: ids of 23 digits become equal, .10 becomes .1.
+    lines = "".join(f'{{"text": "a", "k": {given}}}\n' for given, _ in EXACT)
+    path = written(tmp_path, "a.jsonl", lines.encode())
+    (batch,) = documents(Corpus(path, keep=("k",)))
+    assert batch.columns["k"].to_pylist() == [out for _, out in EXACT]
+
+
+DIGITS = st.from_regex(
+    re.compile(r"-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?", re.ASCII),
+    fullmatch=True,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(DIGITS, min_size=1, max_size=6), st.integers(1, 5))
+def test_ids_are_one_where_numbers_are(numbers: list[str], zeros: int) -> None:
+    # Kills: two ids for 1.50 and 1.5, which may be one user; one id for two numbers of many digits.
+    mantissa, e, exponent = numbers[0].lower().partition("e")
+    padded = mantissa + ("" if "." in mantissa else ".") + "0" * zeros
+    written_as = [*numbers, padded + e + exponent]
+    with tempfile.TemporaryDirectory() as folder:
+        lines = "".join(f'{{"text": "a", "k": {one}, "n": {one}}}\n' for one in written_as)
+        path = written(Path(folder), "a.jsonl", lines.encode())
+        (batch,) = documents(Corpus(path, keep=("n",), also=(("mechanism.user", "k"),)))
+    assert batch.columns["n"].to_pylist() == ["0" if one == "-0" else one for one in written_as]
+    users = zip(written_as, batch.columns["k"].to_pylist(), strict=True)
+    for (one, user), (other, another) in itertools.combinations(users, 2):
+        equal = Decimal(one) == Decimal(other)
+        if is_whole(one) == is_whole(other) and Decimal(one):  # a double has two zeros
+            assert (user == another) == equal
+        else:
+            assert equal or user != another
+
+
+def is_whole(number: str) -> bool:
+    """Whether JSON has it as an integer, whose form has no fraction."""
+    return number.removeprefix("-").isdigit()
+
+
+def test_what_is_nested_too_deeply_is_rejected(tmp_path: Path) -> None:
+    # Kills: one stranger's line that stops every run.
+    deep = "[" * 255 + "]" * 255
+    deepest = "[" * 1000 + "]" * 1000
+    lines = [
+        f'{{"text": "a", "k": {deep}}}',
+        f'{{"text": "b", "k": {deep[1:-1]}}}',
+        f'{{"text": "c", "k": 1.5, "unused": {deep}}}',
+        f'{{"text": "d", "k": 1.5, "unused": {deepest}}}',
+        '{"text": "e", "k": 1}',
+    ]
+    path = written(tmp_path, "a.jsonl", "\n".join(lines).encode())
+    corpus = Corpus(path, keep=("k",))
+    assert [text for _, text in texts(corpus)] == ["b", "c", "e"]
+    assert rejects(corpus) == [
+        (0, "the column 'k' is nested too deeply"),
+        (3, "the line is nested too deeply"),
+    ]
+
+
+def test_a_number_that_cannot_be_compared_is_rejected(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.jsonl", b'{"text": "a", "id": 1e-1000}\n{"text": "b", "id": 1.0}')
+    corpus = Corpus(path, id="id")
+    assert [text for _, text in texts(corpus)] == ["b"]
+    assert rejects(corpus) == [(0, "the column 'id' has a number that is too long")]
 
 
 def test_csv_in_full(tmp_path: Path) -> None:
