@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from quietcorpus.indexes.scripts import are_clauses
 from quietcorpus.transforms.errors import InputError, cut, redacted
+from quietcorpus.transforms.reading.columns import is_string
 from quietcorpus.transforms.reading.copies import Copies, strings
 from quietcorpus.transforms.reading.documents import Corpus, Documents, Plan
 from quietcorpus.transforms.reading.sources import read
@@ -22,6 +23,8 @@ SAMPLE = 2048
 """The number of documents that are looked at."""
 _FEW = 20  # one value in so many is too many
 _LEAST_VALUES, _SENTENCE_WORDS = 10, 5
+_TEXT_IN_BYTES = re.compile(r"[^\x00-\x08\x0e-\x1f\x7f-\x9f\ufffd]{6,}")
+"""What may be text in bytes: by chance, the numbers of shapes on a map hold shorter runs."""
 _ADDRESS = re.compile(r"[^\s@]@[^\s@]+\.[^\s@]")
 
 
@@ -40,7 +43,11 @@ def doubts(
 ) -> Iterator[str]:
     """Yield what kept columns look like that is rarely meant for everyone, with the remedy."""
     for name in keep:
-        values = [value for batch in batches for value in strings(batch.columns[name])]
+        values = [
+            value if is_string(column.type) else " ".join(_TEXT_IN_BYTES.findall(value))
+            for column in (batch.columns[name] for batch in batches)
+            for value in strings(column)
+        ]
         if like := looks_like(values):
             yield (
                 f"{key}: {cut(name)} looks like {' and '.join(like)}, and will be released as "

@@ -22,8 +22,8 @@ from quietcorpus.transforms.reading.wide_integers import OF_FOOTER, OF_MESSAGE, 
 
 _MAGIC = b"ARROW1"  # of a file; a stream has none
 _TAIL = 4 + len(_MAGIC)  # the length of the footer, and the end
-_CONTINUES = b"\xff\xff\xff\xff"
-_END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
+_CONTINUES = b"\xff\xff\xff\xff"  # before every message since Arrow 0.15
+_END_OF_STREAM = b"\0\0\0\0"
 # Names that are not UTF-8, and lengths beyond all memory, are damage as well.
 _FAILURES = (pa.ArrowException, OSError, UnicodeError, MemoryError)
 _DAMAGED = (
@@ -163,8 +163,11 @@ def _schema(source: pa.NativeFile) -> pa.Schema:
     opened = _opener(source)
     schema = opened(source).schema
     if opened is pa.ipc.open_stream:
-        source.seek(max(0, source.size() - len(_END_OF_STREAM)))
-        if source.read() != _END_OF_STREAM:
+        source.seek(0)
+        begins = source.read(len(_CONTINUES))
+        end = _CONTINUES + _END_OF_STREAM if begins == _CONTINUES else _END_OF_STREAM
+        source.seek(max(0, source.size() - len(end)))
+        if source.read() != end:
             raise pa.ArrowInvalid("the stream does not end")
     return schema
 
@@ -183,11 +186,14 @@ def _record_batches(source: pa.NativeFile, columns: Sequence[str]) -> Iterator[p
         found = map(reader.get_batch, range(reader.num_record_batches))
     else:
         found = iter(reader)
+    place = source.tell()
     for batch in found:
+        place = source.tell()
         if len(batch):
             yield _validated(batch)
-    if opened is pa.ipc.open_stream and source.tell() != source.size():
-        raise pa.ArrowInvalid("the stream ends before its file")
+    # The end itself must have been read, and be the file's: a batch, too, may end in zeros.
+    if opened is pa.ipc.open_stream and not place < source.tell() == source.size():
+        raise pa.ArrowInvalid("the stream ends before its file, or does not end")
 
 
 def _opener(source: pa.NativeFile) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -123,6 +124,18 @@ def test_strings_of_other_bytes_are_no_accident(tmp_path: Path) -> None:
     raw = pa.array([b"fine", b"\xffcanary"], pa.binary())
     strings = pa.Array.from_buffers(pa.string(), 2, raw.buffers())
     looked_at(corpus(tmp_path, pa.ListArray.from_arrays([0, 1, 2], strings), ["a", "b"]))
+
+
+def test_addresses_in_bytes_are_no_accident(tmp_path: Path) -> None:
+    # Kills: points on a map, whose numbers hold "@" and ".", taken for addresses; an address among
+    # bytes that nobody sees.
+    texts = [f"a text of number {n}" for n in range(900)]
+    latitude = b"\x01\x80.\x80\x02\x80F@"  # 45.0...
+    points = [struct.pack("<BId", 1, 1, 2 + n / 90) + latitude for n in range(900)]
+    assert looked_at(corpus(tmp_path, points, texts)) == []
+    packed = [b"\x0a\x12user%d@host.example\x08\x01\xff" % n for n in range(900)]
+    (doubt,) = looked_at(corpus(tmp_path, packed, texts))
+    assert doubt.startswith("input.keep: 'note' looks like e-mail addresses, and will be released")
 
 
 NAMES = [f"{first} {last}" for first in ("Anna", "José", "J.") for last in ("O'Neil", "Wu", "Öz")]
