@@ -16,7 +16,7 @@ from apache_beam.io.filesystems import FileSystems
 
 from quietcorpus.transforms.errors import InputError, blamed, client_errors
 from quietcorpus.transforms.reading.bare import unchecked
-from quietcorpus.transforms.reading.columns import batch_rows, checked_schema, readable
+from quietcorpus.transforms.reading.columns import UNREAD, batch_rows, checked_schema, readable
 from quietcorpus.transforms.reading.documents import Corpus, Documents, Plan, Split
 from quietcorpus.transforms.reading.wide_integers import OF_FOOTER, OF_MESSAGE, as_bytes
 
@@ -59,16 +59,21 @@ def read(split: Split, corpus: Corpus) -> Iterator[Documents]:
             row += len(part)
 
 
-def schema_of(uri: str) -> pa.Schema:
-    """Return a file's schema; raises InputError if it cannot be read."""
+def schema_of(uri: str) -> tuple[pa.Schema, Sequence[str]]:
+    """Return a file's schema, and the columns whose integers are too wide for Arrow.
 
-    def schemas(source: pa.NativeFile, _: Sequence[str]) -> Iterator[pa.Schema]:
+    Raises InputError if it cannot be read.
+    """
+
+    def schemas(
+        source: pa.NativeFile, wide: Sequence[str]
+    ) -> Iterator[tuple[pa.Schema, Sequence[str]]]:
         schema = _schema(source)
         list(schema.names)  # they may be damaged, too
-        yield schema
+        yield schema, wide
 
-    (schema,) = _guarded(uri, schemas)
-    return schema
+    ((schema, wide),) = _guarded(uri, schemas)
+    return schema, wide
 
 
 def is_without_rows(uri: str) -> bool:
@@ -104,7 +109,8 @@ def _guarded(
                     raise
                 yield from parse(pa.PythonFile(changed, "r"), wide)
         except _FAILURES as error:
-            raise blamed(error, place, _DAMAGED) from None
+            unread = isinstance(error, pa.ArrowNotImplementedError)
+            raise blamed(error, place, UNREAD if unread else _DAMAGED) from None
 
 
 def _with_wide_integers_as_bytes(raw: Any) -> tuple[Any, list[str]]:

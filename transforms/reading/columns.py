@@ -28,6 +28,10 @@ _BINARY = (pa.binary(), pa.large_binary(), pa.binary_view())
 _DAY = 86_400_000  # milliseconds
 _DIGITS = 38  # of a decimal; Polars and Spark read no more, and DuckDB rounds them
 _NOT_UTF8 = "is not valid UTF-8"
+UNREAD = (
+    f"has a type, an encoding or a compression that Arrow {pa.__version__} does not read; write it "
+    "again with another"
+)
 NO_LIST = "has a null in place of a list of a fixed size"
 
 

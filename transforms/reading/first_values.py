@@ -8,7 +8,7 @@ as lists, are named and not read.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading import arrow_files, parquet_files, records
-from quietcorpus.transforms.reading.bare import plain
+from quietcorpus.transforms.reading.bare import bare, plain
 from quietcorpus.transforms.reading.columns import batch_rows, is_plain, is_text, not_utf8
 from quietcorpus.transforms.reading.documents import BATCH_BYTES
 from quietcorpus.transforms.reading.sources import file_format, files_of
@@ -58,29 +58,46 @@ def first_values(pattern: str, most: int) -> list[FirstValues]:
     raise InputError(f"input.path: {uris[0]} holds no records that can be read")
 
 
-def _is_looked_at(schema: pa.Schema, name: str) -> bool:
-    kind = schema.field(name).type if schema.names.count(name) == 1 else pa.list_(pa.null())
-    return is_text(kind) or is_plain(kind) or has_spelling(kind)
+def _looked_at(schema: pa.Schema, wide: Collection[str] = ()) -> dict[str, bool]:
+    """Return the names of columns, each with whether its values are read."""
+    names = schema.names
+    return {
+        name: names.count(name) == 1 and name not in wide and _is_of_use(schema.field(name).type)
+        for name in names
+    }
+
+
+def _is_of_use(kind: pa.DataType) -> bool:
+    try:
+        kind = bare(kind)
+    except TypeError:
+        return False
+    return is_plain(kind) or has_spelling(kind)
 
 
 def _of_parquet(uri: str, most: int) -> list[FirstValues]:
-    with parquet_files.open_file(uri) as file:
+    with parquet_files.opened_file(uri) as opened:
+        file = opened.file
         if not file.metadata.num_rows:
             return []
-        schema = file.schema_arrow
+        names = _looked_at(file.schema_arrow, opened.wide)
 
         def batches(name: str) -> Iterator[pa.RecordBatch]:
             with parquet_files.faults(f"input.path: {uri}"):
                 yield from file.iter_batches(_ROWS, columns=[name], use_threads=False)
 
-        return [_of_column(schema, name, batches(name), most) for name in _distinct(schema)]
+        return [
+            _of_column(name, batches(name), most) if read else FirstValues(name, None)
+            for name, read in names.items()
+        ]
 
 
 def _of_arrow(uri: str, most: int) -> list[FirstValues]:
-    schema = arrow_files.schema_of(uri)
     found = [
-        _of_column(schema, name, arrow_files.batches(uri, [name]), most)
-        for name in _distinct(schema)
+        _of_column(name, arrow_files.batches(uri, [name]), most)
+        if read
+        else FirstValues(name, None)
+        for name, read in _looked_at(*arrow_files.schema_of(uri)).items()
     ]
     without_records = all(
         one.values is not None and not len(one.values) + one.missing for one in found
@@ -88,16 +105,8 @@ def _of_arrow(uri: str, most: int) -> list[FirstValues]:
     return [] if without_records else found
 
 
-def _distinct(schema: pa.Schema) -> list[str]:
-    return list(dict.fromkeys(schema.names))
-
-
-def _of_column(
-    schema: pa.Schema, name: str, batches: Iterable[pa.RecordBatch], most: int
-) -> FirstValues:
+def _of_column(name: str, batches: Iterable[pa.RecordBatch], most: int) -> FirstValues:
     """Gather a column's values from batches that hold it."""
-    if not _is_looked_at(schema, name):
-        return FirstValues(name, None)
     parts: list[pa.Array] = []
     rows = size = 0
     try:
@@ -108,20 +117,20 @@ def _of_column(
             size += parts[-1].nbytes
             if rows >= most or size >= BATCH_BYTES or wanted < len(batch):
                 break
+        found = pa.concat_arrays([*map(_readable, parts)] or [pa.nulls(0)])
     except InputError as error:
         return FirstValues(name, None, fault=str(error))
-    return _readable(name, parts, rows)
-
-
-def _readable(name: str, parts: list[pa.Array], rows: int) -> FirstValues:
-    kept = []
-    for part in parts:
-        values = part.drop_null()
-        if is_text(part.type) and (faulty := set(not_utf8(values))):
-            values = values.take(pa.array([i for i in range(len(values)) if i not in faulty]))
-        kept.append(plain(values))
-    found = pa.concat_arrays(kept or [pa.nulls(0)])
+    except pa.ArrowException:  # values beyond the digits of their type, for example
+        return FirstValues(name, None)
     return FirstValues(name, found, rows - len(found))
+
+
+def _readable(part: pa.Array) -> pa.Array:
+    """Return the values of a part of a column, without nulls and strings that are not UTF-8."""
+    values = plain(part).drop_null()
+    if is_text(values.type) and (faulty := set(not_utf8(values))):
+        return values.take(pa.array([i for i in range(len(values)) if i not in faulty]))
+    return values
 
 
 def _of_records(uri: str, name: str, most: int) -> list[FirstValues]:
@@ -138,6 +147,6 @@ def _of_values(name: str, given: list[Any]) -> FirstValues:
         found = pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeError):
         return FirstValues(name, None)
-    if not _is_looked_at(pa.schema([(name, found.type)]), name):
+    if not _is_of_use(found.type):
         return FirstValues(name, None)
     return FirstValues(name, found, len(given) - len(values))

@@ -19,6 +19,7 @@ from quietcorpus.transforms.errors import InputError, blamed, client_errors, cut
 from quietcorpus.transforms.reading.bare import bare, holds, plain
 from quietcorpus.transforms.reading.columns import (
     NO_LIST,
+    UNREAD,
     batch_rows,
     checked_schema,
     parts,
@@ -44,7 +45,7 @@ _NESTED = ("Map keys", "Group must", "Key-value", "MAP-annotated", "LIST-annotat
 
 def plan(uri: str, corpus: Corpus) -> Plan:
     """Plan a split for each row group; raises InputError for a missing column or a wrong type."""
-    with _opened(uri) as opened:
+    with opened_file(uri) as opened:
         schema, metadata = opened.file.schema_arrow, opened.file.metadata
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     if not metadata.num_rows and not any(group.num_rows for group in groups):
@@ -92,11 +93,11 @@ def text_bytes(uri: str, column: str) -> int:
 @contextmanager
 def open_file(uri: str) -> Iterator[pq.ParquetFile]:
     """Open a Parquet file anywhere; raises InputError if it is not one, or is truncated."""
-    with _opened(uri) as opened:
+    with opened_file(uri) as opened:
         yield opened.file
 
 
-class _Opened(NamedTuple):
+class Opened(NamedTuple):
     """A Parquet file.
 
     Attributes:
@@ -115,7 +116,8 @@ class _Opened(NamedTuple):
 
 
 @contextmanager
-def _opened(uri: str) -> Iterator[_Opened]:
+def opened_file(uri: str) -> Iterator[Opened]:
+    """Open a file as `open_file` does, also one whose integers are too wide for Arrow."""
     place = f"input.path: {uri}"
     with client_errors(place, _DAMAGED):
         raw = FileSystems.open(uri, compression_type=CompressionTypes.UNCOMPRESSED)
@@ -126,14 +128,14 @@ def _opened(uri: str) -> Iterator[_Opened]:
         yield opened
 
 
-def _opened_in(raw: BinaryIO) -> _Opened:
+def _opened_in(raw: BinaryIO) -> Opened:
     try:
-        return _Opened(raw, _parsed(raw), [])
+        return Opened(raw, _parsed(raw), [])
     except pa.ArrowNotImplementedError:
         metadata, wide = _with_wide_integers_as_bytes(raw)
         if not wide:
             raise
-        return _Opened(raw, _parsed(raw, metadata=metadata), wide)
+        return Opened(raw, _parsed(raw, metadata=metadata), wide)
 
 
 def _parsed(raw: BinaryIO, **options: Any) -> pq.ParquetFile:
@@ -213,10 +215,7 @@ def _fault(error: Exception, damaged: str) -> str:
     if isinstance(error, UnicodeError):
         return "has a column name that is not UTF-8; rename the column"
     if isinstance(error, pa.ArrowNotImplementedError):
-        return (
-            f"has a type, an encoding or a compression that Arrow {pa.__version__} does not read; "
-            "write it again with another"
-        )
+        return UNREAD
     if said.startswith(_NESTED):
         return (
             "has a list or a map that breaks the rules of Parquet, such as a map of keys that may "
@@ -242,7 +241,7 @@ def read(split: Split, corpus: Corpus) -> Iterator[Documents]:
     place = f"input.path: row group {split.row_group} of {split.uri}"
     row = split.first_row
     columns = list(dict.fromkeys([corpus.text, *corpus.columns]))
-    with _opened(split.uri) as opened:
+    with opened_file(split.uri) as opened:
         batches = _batches(opened, split, columns)
         while True:
             with faults(place, f"cannot be read: {_DAMAGED_GROUP}"):
@@ -259,7 +258,7 @@ def read(split: Split, corpus: Corpus) -> Iterator[Documents]:
 
 
 def _batches(
-    opened: _Opened, split: Split, columns: Sequence[str]
+    opened: Opened, split: Split, columns: Sequence[str]
 ) -> Iterator[tuple[pa.RecordBatch, dict[int, str]]]:
     """Yield the batches of a split, with their unreadable rows, each with the reason.
 
