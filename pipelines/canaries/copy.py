@@ -8,7 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -43,7 +43,7 @@ class Copy:
     def fill(self) -> None:
         """Copy the corpus; raises InputError for one that cannot be read."""
         given = self.spec.corpus
-        read_alone = Corpus(given.pattern, given.text, also=given.also)
+        read_alone = replace(given, id=None, keep=())
         for number, table in enumerate(_tables(read_alone)):
             self._write(f"part-{number:05d}", table)
 

@@ -104,6 +104,7 @@ class Comparison:
             user or getattr(described and described.mechanism, "user", None),
             tuple(described.mechanism.columns) if described else (),
             target,
+            given.escape if given else None,
         )
         made = cls(
             release,

@@ -30,6 +30,7 @@ class Columns:
         text, id, label, user: by their purpose.
         read: those that the mechanism reads besides the text, each with the spec's key.
         target: the numbers that a regression learns.
+        escape: the character that escapes quotes in CSV files of the corpus.
     """
 
     text: str = "text"
@@ -38,6 +39,7 @@ class Columns:
     user: str | None = None
     read: tuple[tuple[str, str], ...] = ()
     target: str | None = None
+    escape: str | None = None
 
     def corpus(self, pattern: str) -> Corpus:
         """Return the corpus to read, with these columns."""
@@ -48,7 +50,7 @@ class Columns:
             ("target", self.target),
         )
         also = tuple((key, name) for key, name in named if name is not None)
-        return Corpus(pattern, self.text, also=also + self.read)
+        return Corpus(pattern, self.text, also=also + self.read, escape=self.escape)
 
 
 @dataclass(frozen=True)

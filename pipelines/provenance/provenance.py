@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,7 @@ def check(
     with steps.step("reading public texts"):
         batches, not_compared = _public(spec, public, text)
         texts = PublicTexts([batch.texts for batch in batches])
-    corpus = Corpus(spec.input.path, spec.input.text)
+    corpus = replace(spec.corpus, id=None, keep=(), also=())
     planned = plan(corpus)
     tally, counts = Tally(len(texts)), {"documents": 0, "unreadable": 0}
     with steps.step("comparing documents", planned.documents, "documents") as display:

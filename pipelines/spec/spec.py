@@ -64,6 +64,13 @@ class InputSpec(Strict):
         tuple[Column, ...],
         Field(description="columns that are copied as they are: nothing protects them"),
     ] = ()
+    escape: Annotated[
+        Literal["\\"] | None,
+        Field(
+            description="the backslash, for CSV files whose quotes it escapes; without it, quotes "
+            "inside quoted fields are doubled"
+        ),
+    ] = None
 
     @pydantic.field_validator("keep", mode="before")
     @classmethod
@@ -153,7 +160,7 @@ class Spec(Strict):
         """Return the corpus in the transforms' terms."""
         given = self.input
         also = tuple(self.mechanism.columns)
-        return Corpus(given.path, given.text, given.id, given.keep, also)
+        return Corpus(given.path, given.text, given.id, given.keep, also, given.escape)
 
     @property
     def disjoint(self) -> Disjoint | None:

@@ -204,7 +204,7 @@ def test_bad_input(
 
 FILES: dict[str, bytes] = {
     "a.jsonl": b'{"said": "one text of five words"}\nnot json\n{"said": "another text of five"}\n',
-    "a.csv": b'said,n\n"one text of five words",1\nbad\n"another text of five words",2\n',
+    "a.csv": b'said,n\n"one text of five words",1\n\xe9,3\n"another text of five words",2\n',
     "a.txt": b"one text of five words\nanother text of five words\n",
 }
 

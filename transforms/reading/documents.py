@@ -33,6 +33,7 @@ class Corpus:
         id: a column whose values must be unique, or None.
         keep: columns that are copied to the release as they are.
         also: further columns that the mechanism reads, each with the spec's key that names it.
+        escape: the character that escapes quotes in CSV files; None where they are doubled.
     """
 
     pattern: str
@@ -40,6 +41,7 @@ class Corpus:
     id: str | None = None
     keep: tuple[str, ...] = ()
     also: tuple[tuple[str, str], ...] = ()
+    escape: str | None = None
 
     @property
     def others(self) -> list[tuple[str, str]]:
@@ -192,6 +194,8 @@ class Plan:
         ]
         columns = sorted(corpus.columns)
         read: dict[str, Value] = {"version": _READING, "text": corpus.text, "columns": columns}
+        if corpus.escape is not None:
+            read["escape"] = corpus.escape
         return hashlib.sha256(encode({"read": read, "files": files, "splits": splits})).digest()
 
 

@@ -42,7 +42,7 @@ class FirstValues:
     fault: str | None = None
 
 
-def first_values(pattern: str, most: int) -> list[FirstValues]:
+def first_values(pattern: str, most: int, escape: str | None = None) -> list[FirstValues]:
     """Return the columns of the first file that has records, with at most so many values each.
 
     Lines of text are the column `text`. Raises InputError if there are no records, and for a file
@@ -52,7 +52,7 @@ def first_values(pattern: str, most: int) -> list[FirstValues]:
     for uri in uris:
         name = file_format(uri)
         read = {"parquet": _of_parquet, "arrow": _of_arrow}.get(name)
-        found = read(uri, most) if read else _of_records(uri, name, most)
+        found = read(uri, most) if read else _of_records(uri, name, most, escape)
         if found:
             return found
     raise InputError(f"input.path: {uris[0]} holds no records that can be read")
@@ -133,8 +133,8 @@ def _readable(part: pa.Array) -> pa.Array:
     return values
 
 
-def _of_records(uri: str, name: str, most: int) -> list[FirstValues]:
-    found = records.first_records(uri, name, most, BATCH_BYTES)
+def _of_records(uri: str, name: str, most: int, escape: str | None) -> list[FirstValues]:
+    found = records.first_records(uri, name, most, BATCH_BYTES, escape)
     names = dict.fromkeys(itertools.chain.from_iterable(found))
     return [_of_values(name, [record.get(name) for record in found]) for name in names]
 

@@ -1,14 +1,15 @@
 """Readers of the formats that are read record by record: JSON Lines, CSV and text.
 
 Such a file is one split. Columns that are kept become strings: JSON values that are not strings
-are written as JSON, numbers with the digits that they have.
+are written as JSON, numbers with the digits that they have. A record is rejected by itself if its
+fault cannot be another record's too; else the file is refused, whatever share of rejects a spec
+tolerates.
 """
 
 from __future__ import annotations
 
 import codecs
 import contextlib
-import csv
 import gzip
 import io
 import itertools
@@ -28,6 +29,7 @@ from apache_beam.io.filesystems import FileSystems
 
 from quietcorpus.transforms.errors import InputError, StageError, blamed, client_errors, cut
 from quietcorpus.transforms.outages import outage
+from quietcorpus.transforms.reading.csv_files import CsvFile
 from quietcorpus.transforms.reading.documents import (
     BATCH_BYTES,
     BATCH_DOCUMENTS,
@@ -37,10 +39,9 @@ from quietcorpus.transforms.reading.documents import (
 )
 from quietcorpus.transforms.reading.spelling import plain_digits
 
-_LARGEST_FIELD = 1 << 28
-_ENDLESS = ("unexpected end of data", f"field larger than field limit ({_LARGEST_FIELD})")
 _LONGEST_NUMBER = 400
 _COMPARED = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d{1,3})?")
+_OTHER_LINE_END = re.compile(rb"\r\s*[{[]")
 _UNREADABLE = (OSError, EOFError, zlib.error, BeamIOError)
 
 Record = tuple[str, dict[str, str | None]] | str
@@ -51,10 +52,14 @@ class _Rejected(Exception):
     """A rejection; the message is its reason."""
 
 
-def columns_of(uri: str) -> list[str]:
+class _Several(_Rejected):
+    """A line in place of several records, so that nothing tells how many are lost with it."""
+
+
+def columns_of(uri: str, escape: str | None) -> list[str]:
     """Return the columns of a CSV file; raises InputError if one is given twice."""
     with _opened(uri) as stream:
-        return _csv_header(stream, uri)
+        return CsvFile(stream, uri, escape).names
 
 
 def keys_of(uri: str, wanted: AbstractSet[str], most: int) -> set[str] | None:
@@ -74,15 +79,16 @@ def keys_of(uri: str, wanted: AbstractSet[str], most: int) -> set[str] | None:
     return found if is_read else None
 
 
-def first_records(uri: str, name: str, most: int, size: int) -> list[dict[str, Any]]:
-    """Return the first readable records of the first `size` bytes of a file, by column."""
+def first_records(
+    uri: str, name: str, most: int, size: int, escape: str | None = None
+) -> list[dict[str, Any]]:
+    """Return the first readable records of about the first `size` bytes of a file, by column."""
     with _opened(uri) as stream:
-        head = stream.read(size)
-        whole = not stream.read(1)
-        if not whole:
-            head = head[: head.rfind(b"\n") + 1]
         if name == "csv":
-            return _first_rows(head, uri, most, whole)
+            return _first_rows(CsvFile(stream, uri, escape), most, size)
+        head = stream.read(size)
+        if stream.read(1):
+            head = head[: head.rfind(b"\n") + 1]
         lines = itertools.islice(_lines(io.BytesIO(head)), most)
         parse = _json_object if name == "json lines" else _text_object
         found = []
@@ -92,22 +98,14 @@ def first_records(uri: str, name: str, most: int, size: int) -> list[dict[str, A
         return found
 
 
-def _first_rows(head: bytes, uri: str, most: int, whole: bool) -> list[dict[str, Any]]:
-    """Return the first readable rows in the beginning of a CSV file, or in all of it."""
-    header = _csv_header(io.BytesIO(head), uri)
-    if not header:
-        return []
-    corpus = Corpus(uri, header[0], keep=tuple(header))
+def _first_rows(file: CsvFile, most: int, size: int) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    try:
-        for row in _csv_records(io.BytesIO(head), corpus, uri):
-            if not isinstance(row, str):
-                found.append(row[1])
-            if len(found) == most:
-                break
-    except InputError:
-        if whole:  # the beginning of a file may end within a quoted field
-            raise
+    for row in file.rows(file.names):
+        if row is not None:
+            found.append(dict(zip(file.names, row, strict=True)))
+            size -= sum(len(value) for value in row if value is not None)
+        if len(found) >= most or size <= 0:
+            break
     return found
 
 
@@ -181,10 +179,14 @@ def _batched(uri: str, records: Iterator[Record], corpus: Corpus) -> Iterator[Do
         yield batch()
 
 
-def _each(items: Iterator[Any], parse: Callable[[Any], Record]) -> Iterator[Record]:
-    for item in items:
+def _each(lines: Iterator[bytes], parse: Callable[[bytes], Record], uri: str) -> Iterator[Record]:
+    for row, line in enumerate(lines):
         try:
-            yield parse(item)
+            yield parse(line)
+        except _Several as several:
+            raise InputError(
+                f"input.path: {uri} record {row} {several}; write one JSON object a line"
+            ) from None
         except _Rejected as rejection:
             yield str(rejection)
 
@@ -199,13 +201,29 @@ def _json_object(line: bytes) -> dict[str, Any]:
     try:
         record = orjson.loads(line)
     except orjson.JSONDecodeError:
+        if _is_of_several(line):
+            raise _Several("is a line of several JSON values, or of NUL bytes") from None
         raise _Rejected("the line is not valid JSON in UTF-8") from None
+    if isinstance(record, list) and len(record) > 1:
+        raise _Several("is a JSON array of several values")
     if not isinstance(record, dict):
         raise _Rejected("the line is not a JSON object")
     return record
 
 
-def _json_records(stream: IO[bytes], corpus: Corpus, _: str) -> Iterator[Record]:
+def _is_of_several(line: bytes) -> bool:
+    """Return whether a line that is not JSON stands for more records than one."""
+    if b"\0" in line or _OTHER_LINE_END.search(line):
+        return True
+    text = line.decode("utf-8", "replace").strip()
+    try:
+        _, end = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return False
+    return text[end:].lstrip(" \t,;").startswith(("{", "["))
+
+
+def _json_records(stream: IO[bytes], corpus: Corpus, uri: str) -> Iterator[Record]:
     def parse(line: bytes) -> Record:
         record = _json_object(line)
         if corpus.text not in record:
@@ -225,7 +243,7 @@ def _json_records(stream: IO[bytes], corpus: Corpus, _: str) -> Iterator[Record]
         return text, columns
 
     compared = {name for _, name in corpus.compared}
-    return _each((line for line in _lines(stream) if line.strip()), parse)
+    return _each((line for line in _lines(stream) if line.strip()), parse, uri)
 
 
 def _as_string(name: str, value: Any) -> str | None:
@@ -287,58 +305,15 @@ def _one_form(number: _Number) -> orjson.Fragment:
     return orjson.Fragment(form if Decimal(form) == exact else plain_digits(exact))
 
 
-def _csv_rows(stream: IO[bytes], uri: str) -> Iterator[list[str] | None]:
-    """Yield rows of fields, None for a row that is not CSV; bytes not in UTF-8 are surrogates.
-
-    Raises InputError where a quote is never closed: all that follows it would be one field.
-    """
-    csv.field_size_limit(_LARGEST_FIELD)
-    with io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="") as text:
-        reader = csv.reader(text, strict=True)
-        while True:
-            try:
-                yield next(reader)
-            except StopIteration:
-                return
-            except csv.Error as error:
-                if str(error) in _ENDLESS:
-                    raise InputError(
-                        f"input.path: {uri} has a quote that is never closed; close it"
-                    ) from None
-                yield None
-
-
-def _csv_header(stream: IO[bytes], uri: str) -> list[str]:
-    """Return the column names; raises InputError if one is given twice."""
-    names = next(_csv_rows(stream, uri), None) or []
-    if len(set(names)) < len(names):
-        raise InputError(
-            f"input.path: {uri} begins with a row that repeats a value; give its columns names"
-        )
-    return names
-
-
-def _csv_body(rows: Iterator[list[str] | None]) -> Iterator[list[str] | None]:
-    """Return the rows without blank lines, which every CSV reader leaves out."""
-    return (row for row in rows if row != [])
-
-
 def _csv_records(stream: IO[bytes], corpus: Corpus, uri: str) -> Iterator[Record]:
-    rows = _csv_rows(stream, uri)
-    header = next(rows, None) or []
-
-    def parse(fields: list[str] | None) -> Record:
-        if fields is None or len(fields) != len(header):
-            raise _Rejected("the row has not as many fields as the header, or is not CSV")
-        try:
-            for value in fields:
-                value.encode()
-        except UnicodeEncodeError:
-            raise _Rejected("the row is not valid UTF-8") from None
-        record = dict(zip(header, fields, strict=True))
-        return record[corpus.text], {name: record[name] for name in corpus.columns}
-
-    return _each(_csv_body(rows), parse)
+    columns = corpus.columns
+    for values in CsvFile(stream, uri, corpus.escape).rows([corpus.text, *columns]):
+        if values is None:
+            yield "the row is not valid UTF-8"
+        elif (text := values[0]) is None:
+            yield "the text is null"
+        else:
+            yield text, dict(zip(columns, values[1:], strict=True))
 
 
 def _text_object(line: bytes) -> dict[str, Any]:
@@ -348,5 +323,5 @@ def _text_object(line: bytes) -> dict[str, Any]:
         raise _Rejected("the line is not valid UTF-8") from None
 
 
-def _text_records(stream: IO[bytes], corpus: Corpus, _: str) -> Iterator[Record]:
-    return _each(_lines(stream), lambda line: (_text_object(line)["text"], {}))
+def _text_records(stream: IO[bytes], corpus: Corpus, uri: str) -> Iterator[Record]:
+    return _each(_lines(stream), lambda line: (_text_object(line)["text"], {}), uri)

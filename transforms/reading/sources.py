@@ -231,7 +231,7 @@ def _plan_file(uri: str, corpus: Corpus) -> Plan:
             f"{key}: {uri} is plain text and has no column {shown(column)}; give Parquet"
         )
     if name == "csv":
-        columns = records.columns_of(uri)
+        columns = records.columns_of(uri, corpus.escape)
         for key, column in [("input.text", corpus.text), *corpus.others]:
             if column not in columns:
                 raise InputError(missing_column(key, column, uri))

@@ -239,28 +239,60 @@ def test_csv_in_full(tmp_path: Path) -> None:
         b'2,"two\r\nlines"\r\n'
         b"\r\n"
         b"3,\r\n"
-        b"4,too,many\r\n"
-        b"too few\r\n"
         b"5,b\xffd\r\n"
-        b'6,"bad"quote\r\n'
         b"7,na\xc3\xafve"
     )
     corpus = Corpus(written(tmp_path, "corpus.csv", content), id="key")
-    fields = "the row has not as many fields as the header, or is not CSV"
     assert texts(corpus) == [
         (0, 'a "quoted" text, with a comma'),
         (1, "two\r\nlines"),
         (2, ""),
-        (7, "naïve"),
+        (4, "naïve"),
     ]
-    assert rejects(corpus) == [
-        (3, fields),
-        (4, fields),
-        (5, "the row is not valid UTF-8"),
-        (6, fields),
-    ]
+    assert rejects(corpus) == [(3, "the row is not valid UTF-8")]
     keys = [k for batch in documents(corpus) for k in batch.columns["key"].to_pylist()]
     assert keys == ["1", "2", "3", "7"]
+
+
+def test_a_null_of_csv(tmp_path: Path) -> None:
+    content = b'key,text\n\\N,"a \\"b\\""\n1,\\N\n'
+    corpus = Corpus(written(tmp_path, "corpus.csv", content), keep=("key",), escape="\\")
+    (batch,) = documents(corpus)
+    assert batch.texts.to_pylist() == ['a "b"']
+    assert batch.columns["key"].to_pylist() == [None]
+    assert rejects(corpus) == [(1, "the text is null")]
+
+
+SEVERAL = {
+    "concatenated": b'{"text": "a"}{"text": "b"} {"text": "c"}',
+    "an array": b'[{"text": "a"}, {"text": "b"}]',
+    "other line ends": b'{"text": "a"}\r{"text": "b"}\r{"text": "c"}',
+    "other line ends after a cut": b'{"text": "a\r{"text": "b"}',
+    "a hole": b'{"text": "a' + bytes(4096) + b'b"}',
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_a_json_line_in_place_of_several_records(tmp_path: Path, name: str) -> None:
+    # Kills: one reject for all the documents of a line, which passes any share that is tolerated.
+    lines = b'{"text": "first"}\n\n' + SEVERAL[name] + b'\n{"text": "last"}\n'
+    path = written(tmp_path, "corpus.jsonl", lines)
+    with pytest.raises(InputError, match=f"^input.path: {path} record 1 is a .*one JSON object a"):
+        documents(Corpus(path))
+
+
+def test_a_json_line_that_is_lost_alone(tmp_path: Path) -> None:
+    # Kills: a file that is refused for one record.
+    lines = [
+        b'{"text": "a"},',
+        b'{"text": "a} {"',
+        b'{"text": "a\rb"}',
+        b'{"text": "a"} # {}',
+        b"[7]",
+    ]
+    lines.append(b"[" * 100_000)
+    corpus = Corpus(written(tmp_path, "corpus.jsonl", b"\n".join([*lines, b'{"text": "z"}'])))
+    assert texts(corpus) == [(6, "z")]
 
 
 def test_csv_fields_may_be_large(tmp_path: Path) -> None:
