@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from os import fspath
 from typing import TYPE_CHECKING, Literal
 
@@ -57,9 +58,11 @@ def propose_spec(
     whole(2, users=users)
     protected = unit(Wanted(want), None if protect is None else Protected(protect))
     place = fspath(corpus)
-    found = columns.look(absolute(place))
+    escape = columns.escape_of(absolute(place))
+    found = columns.look(absolute(place), escape)
     named = {"text": text, "id": id, "user": user, "label": label, "language": language}
-    proposed = propose(answers(place, Wanted(want), protected, found, named, users))
+    chosen = answers(place, Wanted(want), protected, found, named, users)
+    proposed = propose(replace(chosen, escape=escape))
     if output is not None:
         try:
             with open(output, "x", encoding="utf-8") as stream:

@@ -61,6 +61,7 @@ class Answers:
         labels: the columns that may be labels.
         release: the release's id.
         language: the code of the texts' language, or None if it is not known.
+        escape: the character that escapes quotes in CSV, or None.
     """
 
     corpus: str
@@ -74,6 +75,7 @@ class Answers:
     labels: tuple[str, ...] = ()
     release: str = "release"
     language: str | None = None
+    escape: str | None = None
 
 
 def unit(wanted: Wanted, protected: Protected | None) -> Protected:

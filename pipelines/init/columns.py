@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from quietcorpus.indexes.segmentation import letters_by_script
 from quietcorpus.indexes.written_language import language_of
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.columns import is_text
+from quietcorpus.transforms.reading.csv_files import ESCAPE
 from quietcorpus.transforms.reading.first_values import FirstValues, first_values
 from quietcorpus.transforms.reading.spelling import spelled
 
@@ -103,9 +105,20 @@ def _tells_apart(values: pa.Array) -> bool:
     return True
 
 
-def look(pattern: str) -> list[Column]:
+def escape_of(pattern: str) -> str | None:
+    """Return the character that escapes quotes in CSV, if no first record can be read without."""
+    with suppress(InputError):
+        first_values(pattern, RECORDS)
+        return None
+    with suppress(InputError):
+        first_values(pattern, RECORDS, ESCAPE)
+        return ESCAPE
+    return None
+
+
+def look(pattern: str, escape: str | None = None) -> list[Column]:
     """Describe the columns of a corpus, from at most 1,000 records of one file."""
-    found = first_values(pattern, RECORDS)
+    found = first_values(pattern, RECORDS, escape)
     # They are written into the spec; a file without a header has private text in their place.
     if any(len(one.name.split()) >= _LEAST_WORDS or not _is_utf8(one.name) for one in found):
         raise InputError(

@@ -58,6 +58,9 @@ def _head(answers: Answers) -> list[str]:
         "input:",
         f"  path: {quoted(answers.corpus)}",
     ]
+    if answers.escape is not None:
+        why = 'backslashes escape quotes; R\'s write.table needs qmethod = "double" in place of it'
+        lines.append(line("  escape", f"'{answers.escape}'", why))
     if answers.text != "text":
         lines.append(f"  text: {quoted(answers.text)}")
     if answers.id is not None and answers.user is None:

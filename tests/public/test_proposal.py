@@ -227,6 +227,19 @@ def test_other_formats(tmp_path: Path, name: str) -> None:
     assert read["input"].get("text", "text") == ("text" if name.endswith("txt") else "said")
 
 
+def test_a_dialect_of_csv(tmp_path: Path) -> None:
+    # Kills: a spec that the release refuses; an escape for a file that no dialect reads.
+    text = 'said,n\n"a text \\"of\\" five words",1\n"another text of five words",2\n'
+    (tmp_path / "a.csv").write_text(text)
+    proposed = qc.propose_spec(tmp_path / "a.csv", want="terms")
+    assert YAML(typ="safe", pure=True).load(proposed.content)["input"]["escape"] == "\\"
+    (tmp_path / "a.csv").write_text(text + '"and \\"more" of them,3\n')
+    with pytest.raises(
+        qc.InputError, match=r"record 0 .line 2. has more after the quote that ends"
+    ):
+        qc.propose_spec(tmp_path / "a.csv", want="terms")
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [
