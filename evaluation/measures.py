@@ -47,7 +47,8 @@ MEASURES: dict[str, Measure] = {
         "Topics: exclusivity",
         "Of the probability that all topics together give to a topic's 20 likeliest terms, the "
         "share that this topic gives, on average over terms and topics: 1 if no two topics share "
-        "a term, 1 / 20 if all 20 topics are the same.",
+        "a term, 1 / 20 if all 20 topics are the same. Chance and noise raise it, too, and most "
+        "where documents are few: compare it with the floor.",
         "higher",
     ),
     "coherence": Measure(
