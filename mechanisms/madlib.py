@@ -1,7 +1,7 @@
 """Madlib: multivariate noise on a word's vector, for metric differential privacy.
 
 Feyisetan, Balle, Drake and Diethe: Privacy- and utility-preserving textual analysis via calibrated
-multivariate perturbations (WSDM 2020); algorithm 1 of their talk of that name (PrivateNLP 2020).
+multivariate perturbations (WSDM 2020); algorithm 1 of their talk at PrivateNLP 2020.
 """
 
 from __future__ import annotations
