@@ -125,7 +125,8 @@ def _rebuilt(kind: pa.DataType, leaf: _Leaf) -> pa.DataType:
 
 
 def _field(field: pa.Field, leaf: _Leaf) -> pa.Field:
-    return pa.field(field.name, _rebuilt(field.type, leaf), field.nullable)
+    kind = _rebuilt(field.type, leaf)
+    return pa.field(field.name, kind, field.nullable or pa.types.is_null(kind))
 
 
 def _bare_leaf(kind: pa.DataType) -> pa.DataType:

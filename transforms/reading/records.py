@@ -15,6 +15,7 @@ import io
 import itertools
 import json
 import re
+import secrets
 import zlib
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
@@ -24,6 +25,7 @@ from typing import IO, Any, cast
 import numpy as np
 import orjson
 import pyarrow as pa
+import zstandard
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
@@ -42,7 +44,10 @@ from quietcorpus.transforms.reading.spelling import plain_digits
 _LONGEST_NUMBER = 400
 _COMPARED = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d{1,3})?")
 _OTHER_LINE_END = re.compile(rb"\r\s*[{[]")
-_UNREADABLE = (OSError, EOFError, zlib.error, BeamIOError)
+_NO_NUMBER = secrets.token_hex(16)
+_STRING_OR_CONSTANT = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b(?!\s*:)')
+_LARGEST_WINDOW, _ZSTD_BYTES = 1 << 31, 1 << 12
+_UNREADABLE = (OSError, EOFError, zlib.error, zstandard.ZstdError, BeamIOError)
 
 Record = tuple[str, dict[str, str | None]] | str
 """The text and the other columns of a record, or the reason why it is rejected."""
@@ -94,7 +99,8 @@ def first_records(
         found = []
         for line in lines:
             with contextlib.suppress(_Rejected):
-                found.append(parse(line))
+                record = parse(line)
+                found.append({key: record[key] for key in record if record[key] != _NO_NUMBER})
         return found
 
 
@@ -131,9 +137,7 @@ class _opened:
         if self._uri.lower().endswith(".gz"):
             return cast(IO[bytes], gzip.GzipFile(fileobj=raw))
         if self._uri.lower().endswith(".zst"):
-            # Unlike the zstandard package, Arrow tells a truncated file from a whole one.
-            reader = pa.CompressedInputStream(pa.PythonFile(raw, "r"), "zstd")
-            return io.BufferedReader(cast(Any, reader), 1 << 20)
+            return io.BufferedReader(_Unzstd(raw), 1 << 20)
         return cast(IO[bytes], raw)
 
     def __exit__(
@@ -148,6 +152,38 @@ class _opened:
                 "again"
             )
             raise blamed(error, f"input.path: {self._uri}", problem) from None
+
+
+class _Unzstd(io.RawIOBase):
+    """The content of a file of Zstandard's frames; raises EOFError if the last one is cut short.
+
+    Arrow's reader refuses windows above 128 MiB, and the package's own takes a cut for the end.
+    """
+
+    def __init__(self, raw: IO[bytes]) -> None:
+        self._raw = raw
+        self._decompressor = zstandard.ZstdDecompressor(max_window_size=_LARGEST_WINDOW)
+        self._frame: zstandard.ZstdDecompressionObj | None = None
+        self._rest = b""
+        self._content = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._content:
+            # So few bytes at a time become at most some 128 MB.
+            chunk = self._rest or self._raw.read(_ZSTD_BYTES)
+            if not chunk and self._frame is not None:
+                raise EOFError
+            if not chunk:
+                return 0
+            frame = self._frame or self._decompressor.decompressobj()
+            self._content = memoryview(frame.decompress(chunk))
+            self._frame, self._rest = (None, frame.unused_data) if frame.eof else (frame, b"")
+        size = min(len(buffer), len(self._content))
+        buffer[:size], self._content = self._content[:size], self._content[size:]
+        return size
 
 
 def _batched(uri: str, records: Iterator[Record], corpus: Corpus) -> Iterator[Documents]:
@@ -201,14 +237,27 @@ def _json_object(line: bytes) -> dict[str, Any]:
     try:
         record = orjson.loads(line)
     except orjson.JSONDecodeError:
-        if _is_of_several(line):
-            raise _Several("is a line of several JSON values, or of NUL bytes") from None
-        raise _Rejected("the line is not valid JSON in UTF-8") from None
+        record = _marked_object(line)
     if isinstance(record, list) and len(record) > 1:
         raise _Several("is a JSON array of several values")
     if not isinstance(record, dict):
         raise _Rejected("the line is not a JSON object")
     return record
+
+
+def _marked_object(line: bytes) -> Any:
+    """Parse a line that has NaN or Infinity, as Python and others write it, in place of a number.
+
+    `_NO_NUMBER` stands for each, so that a column that is read cannot hold one.
+    """
+    mark = b'"' + _NO_NUMBER.encode() + b'"'
+    marked = _STRING_OR_CONSTANT.sub(lambda one: one[0] if one[0][:1] == b'"' else mark, line)
+    try:
+        return orjson.loads(marked)
+    except orjson.JSONDecodeError:
+        if _is_of_several(line):
+            raise _Several("is a line of several JSON values, or of NUL bytes") from None
+        raise _Rejected("the line is not valid JSON in UTF-8") from None
 
 
 def _is_of_several(line: bytes) -> bool:
@@ -231,7 +280,7 @@ def _json_records(stream: IO[bytes], corpus: Corpus, uri: str) -> Iterator[Recor
         text = record[corpus.text]
         if text is None:
             raise _Rejected("the text is null")
-        if not isinstance(text, str):
+        if not isinstance(text, str) or text == _NO_NUMBER:
             raise _Rejected("the text is not a string")
         columns = {name: _as_string(name, record.get(name)) for name in corpus.columns}
         rounded = [name for name in columns if _has_float(record.get(name))]
@@ -248,12 +297,13 @@ def _json_records(stream: IO[bytes], corpus: Corpus, uri: str) -> Iterator[Recor
 
 def _as_string(name: str, value: Any) -> str | None:
     """Return a value as a column has it: a string as it is, all else as JSON."""
-    if value is None or isinstance(value, str):
-        return value
     try:
-        return orjson.dumps(value).decode()
+        own = value if value is None or isinstance(value, str) else orjson.dumps(value).decode()
     except orjson.JSONEncodeError:
         raise _Rejected(f"the column {cut(name)} is nested too deeply") from None
+    if own is not None and _NO_NUMBER in own:
+        raise _Rejected(f"the column {cut(name)} has NaN or Infinity, which JSON has not")
+    return own
 
 
 def _has_float(value: Any) -> bool:

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import BATCH_BYTES, Corpus, Documents
+from quietcorpus.transforms.reading.first_values import first_values
 from quietcorpus.transforms.reading.sources import file_format, plan, read
 
 TEXTS = ["plain", "", "naïve", "emoji 🦊", "two\nlines", 'a "quote", a comma', " \t "]
@@ -125,7 +126,7 @@ def test_json_lines_that_are_rejected(tmp_path: Path) -> None:
         (9, "the text is not a string"),
         (10, "the line is not valid JSON in UTF-8"),
         (11, "the line is not valid JSON in UTF-8"),
-        (13, "the line is not valid JSON in UTF-8"),
+        (13, "the line is not a JSON object"),
     ]
 
 
@@ -321,6 +322,54 @@ def test_a_truncated_file_is_refused(tmp_path: Path, compression: str, kept: flo
     path.write_bytes(path.read_bytes()[: int(path.stat().st_size * kept)])
     with pytest.raises(InputError, match=f"input.path: {path} cannot be decompressed or read"):
         documents(Corpus(str(path)))
+
+
+CONSTANTS = ["NaN", "Infinity", "-Infinity", "[1, NaN]", '{"a": {"b": -Infinity}}']
+
+
+@pytest.mark.parametrize("constant", CONSTANTS)
+def test_constants_that_json_has_not(tmp_path: Path, constant: str) -> None:
+    # Kills: a line that Python or pandas wrote, rejected for a field that nobody reads; null, or
+    # anything else, for such a number; "NaN" within a string that is changed.
+    first = f'{{"text": "NaN: \\"Infinity\\" NaN", "n": {constant}, "k": "NaN", "x": -1.50}}'
+    lines = [first, '{"text": "b", "n": 1}']
+    path = written(tmp_path, "corpus.jsonl", "\n".join(lines).encode())
+    (batch,) = documents(Corpus(path, keep=("k", "x")))
+    assert batch.texts.to_pylist() == ['NaN: "Infinity" NaN', "b"]
+    assert batch.columns.to_pylist() == [{"k": "NaN", "x": "-1.50"}, {"k": None, "x": None}]
+    said = "the column 'n' has NaN or Infinity, which JSON has not"
+    assert rejects(Corpus(path, keep=("n",))) == [(0, said)]
+    assert rejects(Corpus(path, id="n")) == [(0, said)]
+    numbers = next(one for one in first_values(path, 9) if one.name == "n").values
+    assert numbers is None or numbers.to_pylist() == [1]
+
+
+@pytest.mark.parametrize(
+    "line", ["{NaN: 1}", '{"text": NaN}', '{"text": "a", "n": nan}', '{"text": "NaN}', "NaN"]
+)
+def test_constants_in_other_places_are_no_json(tmp_path: Path, line: str) -> None:
+    path = written(tmp_path, "corpus.jsonl", b'{"text": "a"}\n' + line.encode() + b"\n")
+    assert [row for row, _ in rejects(Corpus(path))] == [1]
+
+
+@pytest.mark.parametrize("window", [10, 27, 28, 31])
+def test_frames_of_zstandard(tmp_path: Path, window: int) -> None:
+    # Kills: "damaged", of a file that `zstd --long=31` has made; the first of several frames for
+    # all; a skipped frame for the end; a cut within any frame for the end.
+    parameters = zstandard.ZstdCompressionParameters.from_level(1, window_log=window)
+    parts = []
+    for number in range(3):
+        line = b'{"text": "number %d"}\n' % number
+        writer = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+        parts.append(writer.compress(line) + writer.flush())
+    parts.insert(1, b"\x50\x2a\x4d\x18\x04\0\0\0skip")
+    path = tmp_path / "corpus.jsonl.zst"
+    path.write_bytes(b"".join(parts))
+    assert texts(Corpus(str(path))) == [(number, f"number {number}") for number in range(3)]
+    for size in (5, len(parts[0]) + 6, len(b"".join(parts)) - 1):
+        path.write_bytes(b"".join(parts)[:size])
+        with pytest.raises(InputError, match=f"input.path: {path} cannot be decompressed or read"):
+            documents(Corpus(str(path)))
 
 
 @pytest.mark.parametrize("compression", [".gz", ".zst"])
