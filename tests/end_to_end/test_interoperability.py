@@ -75,6 +75,31 @@ def test_polars_duckdb_and_pyarrow_read_a_release(workspace: Workspace) -> None:
     assert sum(sizes.values()) == total == frame["counts"].list.sum().sum()
 
 
+def test_a_frame_of_polars_comes_out_as_it_went_in(workspace: Workspace) -> None:
+    # Kills: an exit of 1 with lines of pyarrow, of whose types Polars writes those it cannot take.
+    frame = pl.DataFrame(
+        {
+            "text": ["quiet world"] * 60,
+            "key": [f"k{number}" for number in range(60)],
+            "product": pl.Series(["card", None] * 30, dtype=pl.Categorical),
+            "level": pl.Series(["high", "low"] * 30, dtype=pl.Enum(["low", "high"])),
+            "note": [None if n % 3 else f"a string of view {n}" for n in range(60)],
+            "tags": pl.Series([["a", None]] * 60, dtype=pl.List(pl.Categorical)),
+            "vector": pl.Series([[n, n] for n in range(60)], dtype=pl.Array(pl.Float32, 2)),
+            "wide": pl.Series([n * 10**30 for n in range(60)], dtype=pl.Int128),
+        }
+    )
+    path = workspace.folder / "input" / "frame.arrow"
+    path.parent.mkdir(exist_ok=True)
+    frame.write_ipc(path)
+    kept = ["product", "level", "note", "tags", "vector"]
+    workspace.release({"input": {"path": "input/*.arrow", "id": "key", "keep": ["key", *kept]}})
+    released = pl.read_parquet(f"{workspace.output}/data/*.parquet").sort("id")
+    frame = frame.sort("key")
+    for name, given in zip(("id", *kept), ("key", *kept), strict=True):
+        assert released[name].to_list() == frame[given].to_list(), name
+
+
 def test_rows_of_a_release(workspace: Workspace) -> None:
     rows = ds.dataset(f"{release(workspace)}/data").to_table()
     ids = rows["id"].to_pylist()
