@@ -86,7 +86,7 @@ def batches(uri: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
 
     Raises InputError for damage, and for a value of the columns that lies outside of its buffers.
     """
-    return _guarded(uri, lambda source, _: _record_batches(source, columns))
+    return _guarded(uri, lambda source, _: map(_validated, _record_batches(source, columns)))
 
 
 def _guarded(
@@ -196,7 +196,7 @@ def _record_batches(source: pa.NativeFile, columns: Sequence[str]) -> Iterator[p
     for batch in found:
         place = source.tell()
         if len(batch):
-            yield _validated(batch)
+            yield batch
     # The end itself must have been read, and be the file's: a batch, too, may end in zeros.
     if opened is pa.ipc.open_stream and not place < source.tell() == source.size():
         raise pa.ArrowInvalid("the stream ends before its file, or does not end")

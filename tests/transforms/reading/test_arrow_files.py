@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import subprocess
 import sys
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import BATCH_BYTES, Corpus, Documents, Reject
+from quietcorpus.transforms.reading.first_values import FirstValues, first_values
 from quietcorpus.transforms.reading.sources import plan, read
 
 TEXTS = ["plain", "", "naïve \u2018quoted\u2019", "emoji 🦊", "two\nlines", "plain"]
@@ -116,6 +118,32 @@ def test_columns_that_do_not_fit(tmp_path: Path) -> None:
         with pytest.raises(InputError) as raised:
             plan(Corpus(path, **asked))
         assert str(raised.value).startswith(message)
+
+
+def of_months(folder: Path) -> str:
+    """A stream with a column of intervals of months, of which pyarrow has no array."""
+    path = write(folder, {"i": pa.array([1, 2], pa.date32())})
+    content = Path(path).read_bytes()
+    for place in (n for n, byte in enumerate(content) if byte == 8):  # a date, among other things
+        changed = content[:place] + b"\x0b" + content[place + 1 :]
+        with suppress(pa.ArrowInvalid, OSError):
+            if str(pa.ipc.open_stream(changed).schema.field("i").type) == "month_interval":
+                Path(path).write_bytes(changed)
+                return path
+    raise AssertionError
+
+
+def test_a_type_that_python_has_not_is_named(tmp_path: Path) -> None:
+    # Kills: a KeyError; a file that init does not look at for one of its columns.
+    path = of_months(tmp_path)
+    for asked, said in (
+        ({"text": "i"}, f"input.text: i in {path} is of type month_interval, not string"),
+        ({"text": "body"}, f"input.text: {path} has no column 'body'; it has 'i'"),
+    ):
+        with pytest.raises(InputError) as raised:
+            plan(Corpus(path, **asked))
+        assert str(raised.value).startswith(said)
+    assert first_values(path, 9) == [FirstValues("i", None)]
 
 
 @pytest.mark.parametrize("form", FORMS)
