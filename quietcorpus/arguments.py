@@ -109,9 +109,15 @@ def _of_type(name: str, value: Any, hint: Any) -> Any:
 
 
 def _require_path(name: str, value: str) -> None:
-    """Raise InputError for a text in place of a path, which later errors would show."""
+    """Raise InputError for a text in place of a path, which later errors would show, and for a URI
+    as another system writes it."""
     if is_text(value):
         raise InputError(f"{name}: {shown(value)} is not a path; give a path or a URI")
+    if ":/" in value:
+        from quietcorpus.pipelines.storage.places import problem_of
+
+        if problem := problem_of(value):
+            raise InputError(f"{name}: {shown(value)} {problem}")
 
 
 def _options(hint: Any) -> list[Any]:

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from quietcorpus.indexes.sentences import split
 from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.reading import sources
 from quietcorpus.transforms.reading.documents import Corpus, Documents
-from quietcorpus.transforms.reading.sources import plan, read
 
 
 class PublicDocuments(NamedTuple):
@@ -83,8 +83,7 @@ def texts(corpus: Corpus) -> Iterator[pa.LargeStringArray]:
 def batches(corpus: Corpus) -> Iterator[Documents]:
     """Yield all documents with their columns; raises InputError for what cannot be read."""
     try:
-        for part in plan(corpus).splits:
-            yield from read(part, corpus)
+        yield from sources.batches(corpus)
     except InputError as error:  # it names keys of a spec, and there are only arguments here
         said = str(error).replace("input.path:", "source:", 1)
         raise InputError(re.sub(r"^input\.(text|id|keep):", r"\1:", said)) from None

@@ -20,7 +20,7 @@ from quietcorpus.pipelines.spec.spec import InputSpec, Spec
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import places
 from quietcorpus.transforms.reading.documents import Corpus, Documents
-from quietcorpus.transforms.reading.sources import plan, read
+from quietcorpus.transforms.reading.sources import batches
 from quietcorpus.transforms.reading.spelling import as_text, spelled
 
 _DOCUMENTS_A_FILE = 1 << 16
@@ -106,12 +106,6 @@ def copied(spec: Spec, work: str | None) -> Iterator[Copy]:
             shutil.rmtree(place, ignore_errors=True)
         else:
             storage.delete_folder(place)
-
-
-def batches(corpus: Corpus) -> Iterator[Documents]:
-    """Read a corpus, batch by batch; raises InputError for one that cannot be read."""
-    for split in plan(corpus).splits:
-        yield from read(split, corpus)
 
 
 def _tables(corpus: Corpus) -> Iterator[pa.Table]:

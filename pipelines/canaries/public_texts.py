@@ -12,7 +12,6 @@ from quietcorpus.indexes.lsa import Lsa
 from quietcorpus.indexes.pool import Pool
 from quietcorpus.mechanisms.ballots import Ballots
 from quietcorpus.mechanisms.pure_votes import PureVotes
-from quietcorpus.pipelines.canaries.copy import batches
 from quietcorpus.pipelines.canaries.game import (
     Coins,
     Document,
@@ -29,6 +28,7 @@ from quietcorpus.pipelines.kinds.public_texts_votes import PublicTextsKind
 from quietcorpus.transforms.artefacts.encoder import Encoder
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import Corpus, Documents
+from quietcorpus.transforms.reading.sources import batches
 from quietcorpus.transforms.users.votes import UserVoting
 from quietcorpus.transforms.votes import AT_ONCE, Voting
 

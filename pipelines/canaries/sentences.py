@@ -14,7 +14,6 @@ import numpy.typing as npt
 from quietcorpus.indexes.sentences import split
 from quietcorpus.mechanisms.deep_candidate import DeepCandidate
 from quietcorpus.mechanisms.guarantees import SentencePrivacy
-from quietcorpus.pipelines.canaries.copy import batches
 from quietcorpus.pipelines.canaries.game import (
     Coins,
     Document,
@@ -29,6 +28,7 @@ from quietcorpus.pipelines.kinds.sentences import SentencesKind
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.sentences import utilities
 from quietcorpus.transforms.reading.documents import Corpus
+from quietcorpus.transforms.reading.sources import batches
 
 _SENTENCES = (
     "The court found the defendant guilty of fraud.",

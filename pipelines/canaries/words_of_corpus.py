@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.pipelines.canaries.copy import batches
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.reading.documents import Corpus
+from quietcorpus.transforms.reading.sources import batches
 from quietcorpus.transforms.vocabulary import count_documents, load
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.transforms.errors import InputError, cut
 from quietcorpus.transforms.reading.documents import Corpus, Documents
-from quietcorpus.transforms.reading.sources import plan, read
+from quietcorpus.transforms.reading.sources import batches
 from quietcorpus.transforms.reading.spelling import as_text
 
 Strings = npt.NDArray[np.object_]
@@ -85,7 +85,7 @@ class Sample:
 
     def all_documents(self) -> Iterator[Documents]:
         """Read the whole corpus, batch by batch."""
-        return _batches(self.source)
+        return batches(self.source)
 
 
 def sample(pattern: str, columns: Columns, most: int, seed: int) -> Sample:
@@ -162,13 +162,8 @@ def strings(values: Iterable[str | None]) -> Strings:
     return np.array(list(values), dtype=np.object_)
 
 
-def _batches(corpus: Corpus) -> Iterator[Documents]:
-    for split in plan(corpus).splits:
-        yield from read(split, corpus)
-
-
 def _records(corpus: Corpus) -> Iterator[tuple[str, _Values]]:
-    for documents in _batches(corpus):
+    for documents in batches(corpus):
         columns = {name: as_text(documents.columns[name]).to_pylist() for name in corpus.columns}
         for row, text in enumerate(documents.texts.to_pylist()):
             yield text, {name: values[row] for name, values in columns.items()}

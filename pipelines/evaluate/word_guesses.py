@@ -37,7 +37,7 @@ from quietcorpus.pipelines.evaluate.corpus import of_option
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.words import WordMechanism, WordsParameters, decline_of
 from quietcorpus.transforms.reading.documents import Corpus
-from quietcorpus.transforms.reading.sources import plan, read
+from quietcorpus.transforms.reading.sources import batches
 
 SECRETS = 1 << 15
 """The most words that the attacker considers, the likeliest ones."""
@@ -76,12 +76,10 @@ def by_text(place: str, column: str, parameters: WordsParameters, index: WordInd
     offsets, words = [np.zeros(1, dtype=np.int64)], []
     corpus = Corpus(place, column)
     try:
-        for split in plan(corpus).splits:
-            for documents in read(split, corpus):
-                tokens = parameters.tokenizer.tokenize(documents.texts)
-                starts, found = index.vocabulary.look_up(tokens)
-                offsets.append(starts[1:] + offsets[-1][-1])
-                words.append(found)
+        for documents in batches(corpus):
+            starts, found = index.vocabulary.look_up(parameters.tokenizer.tokenize(documents.texts))
+            offsets.append(starts[1:] + offsets[-1][-1])
+            words.append(found)
     except InputError as error:
         raise of_option("public_text", error) from None
     known = np.concatenate(words) if words else np.empty(0, dtype=np.int32)

@@ -25,7 +25,7 @@ from quietcorpus.pipelines.terminal.progress import Display, Steps
 from quietcorpus.transforms.errors import InputError, StageError
 from quietcorpus.transforms.in_turn import in_turn
 from quietcorpus.transforms.reading.documents import Corpus, Documents, Plan
-from quietcorpus.transforms.reading.sources import plan, read, states
+from quietcorpus.transforms.reading.sources import plan, read, require_unchanged
 
 _AHEAD = 2  # batches that wait for each thread
 
@@ -67,11 +67,7 @@ def check(
     tally, counts = Tally(len(texts)), {"documents": 0, "unreadable": 0}
     with steps.step("comparing documents", planned.documents, "documents") as display:
         _compare(texts, _documents(corpus, planned, counts), tally, display)
-    if states(corpus) != planned.files:
-        raise StageError(
-            f"input.path: files of {spec.input.path} were changed, added or deleted while they "
-            "were read; run again once nobody writes there"
-        )
+    require_unchanged(corpus, planned)
     made = reports.content(
         spec.release,
         **counts,

@@ -13,7 +13,7 @@ from quietcorpus.pipelines.kinds.job import Job
 from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.transforms.errors import InputError, StageError, blamed
 from quietcorpus.transforms.parts import require_all
-from quietcorpus.transforms.reading.sources import states
+from quietcorpus.transforms.reading.sources import require_unchanged, states
 from quietcorpus.transforms.shards import Tally, Written, data_file
 
 _LOGGER = logging.getLogger("quietcorpus.release")
@@ -87,11 +87,7 @@ def check_tally(tally: Tally, spec: Spec) -> None:
 
 def check_unchanged(job: Job) -> None:
     """Check that the corpus is as it was planned: its noise must be on no other corpus."""
-    if not is_unchanged(job):
-        raise StageError(
-            f"input.path: files of {job.spec.input.path} were changed, added or deleted while they "
-            "were read; run again once nobody writes there"
-        )
+    require_unchanged(job.corpus, job.plan)
 
 
 def is_unchanged(job: Job) -> bool:

@@ -17,7 +17,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from quietcorpus.pipelines.storage.places import absolute
+from quietcorpus.pipelines.storage.places import absolute, problem_of
 
 LARGEST_EPSILON = 10**9
 LARGEST_COUNT = 10**12
@@ -83,8 +83,8 @@ def _count(value: object) -> int:
 
 
 def _place(value: str) -> str:
-    if not value.strip():
-        raise of_value("is not allowed; give a path or a URI")
+    if problem := problem_of(value):
+        raise of_value(problem)
     return absolute(value)
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from quietcorpus.pipelines.storage import stores
+from quietcorpus.pipelines.storage.clients import StoredObject
 from quietcorpus.pipelines.storage.stores import stored
 from quietcorpus.transforms.errors import InputError, StoreUnavailable
 from quietcorpus.transforms.outages import CLOCKS_DIFFER, code_of, outage, status_of
@@ -41,10 +42,15 @@ class Need:
     uri: str
     verb: str
 
+    @property
+    def object(self) -> StoredObject:
+        """Return the object that is asked for; a listing asks for a folder, or a whole bucket."""
+        return stored(f"{self.uri}/" if self.verb == "list" else self.uri)
+
     def ask(self) -> None:
         """Try it once, without lasting effects; raises what the store's client raises."""
         if self.verb == "list":
-            stored(f"{self.uri}/").list_one()
+            self.object.list_one()
         elif self.verb == "read":
             _peek(self.uri)
         else:
@@ -58,7 +64,7 @@ def require(needs: list[Need]) -> None:
     """
     for need in needs:  # before the clock starts: a client's import may take seconds
         with suppress(Exception):  # the question meets the same error
-            stored(need.uri)
+            _ = need.object
     questions = [_Question(need) for need in needs]
     deadline = time.monotonic() + DEADLINE_SECONDS
     for question in questions:
@@ -84,7 +90,7 @@ class _Question(threading.Thread):
 
     def run(self) -> None:
         try:
-            self.host = urlsplit(stored(self.need.uri).host).netloc.rpartition("@")[2]
+            self.host = urlsplit(self.need.object.host).netloc.rpartition("@")[2]
             self.need.ask()
         except Exception as error:
             self.failure = error
@@ -132,6 +138,9 @@ def _error(need: Need, failure: BaseException, host: str) -> InputError | StoreU
         problem = f"the credentials do not permit to {need.verb} there; have that granted"
     elif status == 404:
         problem = "the bucket does not exist; create it, or check the spelling"
+    elif status is None and not outage(failure):  # nothing was sent
+        wanted = "azfs://account/container" if need.uri.startswith("azfs") else "a valid bucket"
+        problem = f"no request can be made ({code}); name {wanted}, and check the endpoint"
     elif status is None:
         kind, problem = (
             StoreUnavailable,

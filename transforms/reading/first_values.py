@@ -19,7 +19,8 @@ from quietcorpus.transforms.reading import arrow_files, parquet_files, records
 from quietcorpus.transforms.reading.bare import bare, plain
 from quietcorpus.transforms.reading.columns import batch_rows, is_plain, is_text, not_utf8
 from quietcorpus.transforms.reading.documents import BATCH_BYTES
-from quietcorpus.transforms.reading.sources import file_format, files_of
+from quietcorpus.transforms.reading.listing import file_format
+from quietcorpus.transforms.reading.sources import files_of
 from quietcorpus.transforms.reading.spelling import has_spelling
 
 _ROWS = 64  # of Parquet, that are read at a time: a dictionary may say little of values' sizes
@@ -48,7 +49,7 @@ def first_values(pattern: str, most: int, escape: str | None = None) -> list[Fir
     Lines of text are the column `text`. Raises InputError if there are no records, and for a file
     that cannot be read.
     """
-    uris = [metadata.path for metadata in files_of(pattern)]
+    uris = [metadata.path for metadata in files_of(pattern).files]
     for uri in uris:
         name = file_format(uri)
         read = {"parquet": _of_parquet, "arrow": _of_arrow}.get(name)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pyarrow as pa
-from apache_beam.io.filesystem import BeamIOError, FileMetadata
+from apache_beam.io.filesystem import FileMetadata
 from apache_beam.io.filesystems import FileSystems
 
-from quietcorpus.transforms.errors import InputError, blamed, client_errors, shown
+from quietcorpus.transforms.errors import InputError, StageError, client_errors, shown
 from quietcorpus.transforms.in_turn import in_turn
-from quietcorpus.transforms.reading import arrow_files, parquet_files, records, saved_datasets
+from quietcorpus.transforms.reading import arrow_files, parquet_files, records
 from quietcorpus.transforms.reading.bare import common_field
 from quietcorpus.transforms.reading.documents import (
     Corpus,
@@ -24,17 +24,15 @@ from quietcorpus.transforms.reading.documents import (
     Split,
     missing_column,
 )
+from quietcorpus.transforms.reading.listing import (
+    COMPRESSIONS,
+    WHOLE,
+    Listing,
+    file_format,
+    listed,
+)
 
-FORMATS = {
-    ".parquet": "parquet",
-    ".arrow": "arrow",
-    ".jsonl": "json lines",
-    ".ndjson": "json lines",
-    ".csv": "csv",
-    ".txt": "text",
-    ".cor": "text",
-}
-COMPRESSIONS = (".gz", ".zst")
+_LOGGER = logging.getLogger("quietcorpus.reading")
 _PLANS: dict[str, Callable[[str, Corpus], Plan]] = {
     "parquet": parquet_files.plan,
     "arrow": arrow_files.plan,
@@ -43,31 +41,21 @@ _READERS: dict[str, Callable[[Split, Corpus], Iterator[Documents]]] = {
     "parquet": parquet_files.read,
     "arrow": arrow_files.read,
 }
-_WHOLE = (".parquet", ".arrow")  # compressed inside, if at all
-_GLOB = re.compile(r"[*?\[]")
 _FOOTERS_AT_ONCE = 16
 _FIRST_RECORDS, _SEARCHED_RECORDS = 1000, 1_000_000
 """Of a file, for the keys of JSON objects: beyond so many, a key is taken for a misspelled one."""
 
 
-def file_format(uri: str) -> str:
-    """Return a file's format by its extension; raises InputError for an unknown one."""
-    name = uri.lower()
-    for compression in COMPRESSIONS:
-        if not name.removesuffix(compression).endswith(_WHOLE):
-            name = name.removesuffix(compression)
-    for extension, name_of_format in FORMATS.items():
-        if name.endswith(extension):
-            return name_of_format
-    raise InputError(
-        f"input.path: {uri} has no known extension; use one of {', '.join(FORMATS)}, "
-        f"all but {' and '.join(_WHOLE)} optionally with {' or '.join(COMPRESSIONS)}"
-    )
-
-
 def plan(corpus: Corpus) -> Plan:
     """List the splits and check every file's columns; raises InputError if a check fails."""
-    files = files_of(corpus.pattern)
+    files, skipped = files_of(corpus.pattern)
+    if skipped:
+        _LOGGER.info(
+            "input.path: %d of %d files that match %s are hidden or markers, and are not read",
+            skipped,
+            skipped + len(files),
+            corpus.pattern,
+        )
     with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
         # Taken before any file is read: a later comparison with `states` shows every change.
         found = tuple(in_turn(pool, _state, files))
@@ -155,56 +143,25 @@ def _check_keys(corpus: Corpus, uris: Sequence[str]) -> None:
 
 def states(corpus: Corpus) -> tuple[FileState, ...]:
     """Return the present states of a corpus's files, as a plan holds them."""
-    files = [metadata for metadata in _match(corpus.pattern) if not _is_empty(metadata)]
+    files = files_of(corpus.pattern).files
     with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
         return tuple(in_turn(pool, _state, files))
 
 
-def files_of(pattern: str) -> list[FileMetadata]:
-    """List the files of a corpus that hold something; raises InputError if there is none."""
-    files = [metadata for metadata in _match(pattern) if not _is_empty(metadata)]
+def files_of(pattern: str) -> Listing:
+    """List the files of a corpus that are not empty; one with a frame is not, whole or damaged.
+
+    Raises InputError if no file is left, and for a compressed one of no byte, which the
+    decompressors take for whole.
+    """
+    found = listed(pattern)
+    for one in found.files:
+        if not one.size_in_bytes and one.path.lower().endswith(COMPRESSIONS):
+            raise InputError(f"input.path: {one.path} is truncated to no byte; write it again")
+    files = [one for one in found.files if one.size_in_bytes or one.path.lower().endswith(WHOLE)]
     if not files:
         raise InputError(f"input.path: {pattern} holds no documents: every file is empty")
-    return files
-
-
-def _is_folder(path: str) -> bool:
-    return "://" not in path and os.path.isdir(path)
-
-
-def _is_empty(metadata: FileMetadata) -> bool:
-    """Return whether a file holds nothing; an empty one with a frame or a schema is damaged."""
-    return metadata.size_in_bytes == 0 and not metadata.path.lower().endswith(
-        (*_WHOLE, *COMPRESSIONS)
-    )
-
-
-def _match(pattern: str) -> list[FileMetadata]:
-    """List the files of a glob, or of a saved dataset, by name; raises InputError for none."""
-    found = _listed(pattern)
-    if not found or ([metadata.path for metadata in found] == [pattern] and _is_folder(pattern)):
-        named = None if _GLOB.search(pattern) else saved_datasets.files_in(pattern)
-        if named is None and found:
-            raise InputError(f"input.path: {pattern} is a folder; give a glob, such as {pattern}/*")
-        if named is None:
-            raise InputError(f"input.path: no file matches {pattern}; check the path or the glob")
-        found = [metadata for uri in named for metadata in _listed(uri)]
-        if missing := set(named) - {metadata.path for metadata in found}:
-            raise InputError(
-                f"input.path: {min(missing)} is missing, though the dataset has it; save it again"
-            )
-    return sorted(found, key=lambda metadata: metadata.path)
-
-
-def _listed(pattern: str) -> list[FileMetadata]:
-    try:
-        (result,) = FileSystems.match([pattern])
-    except BeamIOError as error:
-        problem = "cannot be listed; check the path and the credentials"
-        raise blamed(error, f"input.path: {pattern}", problem) from None
-    except ValueError as error:
-        raise InputError(f"input.path: {pattern} cannot be opened: {error}") from None
-    return list(result.metadata_list)
+    return Listing(files, found.skipped)
 
 
 def _state(metadata: FileMetadata) -> FileState:
@@ -237,6 +194,23 @@ def _plan_file(uri: str, corpus: Corpus) -> Plan:
                 raise InputError(missing_column(key, column, uri))
     schema = pa.schema([(column, pa.string()) for column in corpus.columns])
     return Plan([Split(uri, name)], schema)
+
+
+def require_unchanged(corpus: Corpus, planned: Plan) -> None:
+    """Raise StageError unless a corpus's files are as they were planned."""
+    if states(corpus) != planned.files:
+        raise StageError(
+            f"files of {corpus.pattern} were changed, added or deleted while they were read; run "
+            "again once nothing writes there"
+        )
+
+
+def batches(corpus: Corpus) -> Iterator[Documents]:
+    """Read a corpus from end to end; raises StageError at the end if its files have changed."""
+    planned = plan(corpus)
+    for split in planned.splits:
+        yield from read(split, corpus)
+    require_unchanged(corpus, planned)
 
 
 def read(split: Split, corpus: Corpus) -> Iterator[Documents]:

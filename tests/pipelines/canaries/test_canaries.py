@@ -13,11 +13,12 @@ import pytest
 from quietcorpus.evaluation.audits.one_run import Guesses
 from quietcorpus.mechanisms.guarantees import DocumentPrivacy
 from quietcorpus.pipelines.canaries.canaries import Effort, lines, refuse, verdict_of
-from quietcorpus.pipelines.canaries.copy import batches, copied
+from quietcorpus.pipelines.canaries.copy import copied
 from quietcorpus.pipelines.canaries.game import Document, Game, apart_of
 from quietcorpus.pipelines.canaries.plan import planned
 from quietcorpus.pipelines.spec.loading import load_spec
 from quietcorpus.transforms.errors import StageError
+from quietcorpus.transforms.reading.sources import batches
 
 if TYPE_CHECKING:
     from conftest import Workspace

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import BATCH_BYTES, Corpus, Documents
 from quietcorpus.transforms.reading.first_values import first_values
-from quietcorpus.transforms.reading.sources import file_format, plan, read
+from quietcorpus.transforms.reading.listing import file_format
+from quietcorpus.transforms.reading.sources import plan, read
 
 TEXTS = ["plain", "", "naïve", "emoji 🦊", "two\nlines", 'a "quote", a comma', " \t "]
 

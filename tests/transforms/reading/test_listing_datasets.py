@@ -1,4 +1,4 @@
-"""A dataset that Hugging Face's own library has saved is a corpus: its folder says which files."""
+"""A dataset that Hugging Face's own library has saved is a corpus: its folder names its files."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_one_of_several_is_to_be_named(tmp_path: Path) -> None:
 
 
 def test_any_other_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=f"{tmp_path} is a folder; give a glob, such as"):
+    with pytest.raises(InputError, match=f"{tmp_path} is a folder without files of a known"):
         plan(Corpus(str(tmp_path)))
 
 
@@ -135,3 +135,27 @@ def test_a_file_that_was_lost_is_refused(tmp_path: Path) -> None:
     shutil.move(first, tmp_path)
     with pytest.raises(InputError, match=f"{first} is missing, though the dataset has it"):
         plan(Corpus(folder))
+
+
+def test_a_glob_leaves_out_what_a_dataset_does_not_name(tmp_path: Path) -> None:
+    # Kills: documents that their owner has deleted, and each document twice: the library keeps the
+    # results of `map` beside the dataset.
+    folder = saved(tmp_path / "data", shards=3)
+    saved(tmp_path / "data", shards=2, texts=TEXTS[:5])
+    datasets.load_from_disk(folder).map(lambda row: {"text": row["text"] + "!"})
+    assert len(list((tmp_path / "data").glob("cache-*.arrow"))) == 1
+    assert texts_of(f"{folder}/*.arrow") == TEXTS[:5]
+    assert texts_of(f"{tmp_path}/*/*.arrow") == TEXTS[:5]
+    assert texts_of(f"{folder}/data-*.arrow") == TEXTS[:5]
+
+
+def test_a_glob_of_the_librarys_own_cache(tmp_path: Path) -> None:
+    # Kills: results of `map` and `filter` read beside the dataset that they were made of.
+    lines = "".join(json.dumps({"text": text}) + "\n" for text in TEXTS)
+    (tmp_path / "corpus.jsonl").write_text(lines)
+    loaded = datasets.load_dataset(
+        "json", data_files=f"{tmp_path}/corpus.jsonl", cache_dir=f"{tmp_path}/cache", split="train"
+    )
+    loaded.map(lambda row: {"text": row["text"] + "!"}).filter(lambda row: "3" in row["text"])
+    assert len(list((tmp_path / "cache").glob("**/*.arrow"))) == 3
+    assert texts_of(f"{tmp_path}/cache/**/*.arrow") == TEXTS
