@@ -101,9 +101,64 @@ def test_from_a_saved_dataset_in_a_bucket_to_tables(remote: Workspace, s3: S3Ser
     assert sorted(map(int, done.stdout.split())) == [*range(20)], done.stderr
 
 
+PARQUET = "in/corpus.parquet"
+GLOBS = {
+    "*.parquet": ["top.parquet", ".b.parquet", "_c.parquet", "in/d.parquet"],
+    "day-*/x.parquet": ["day-1/x.parquet", "_day-1/x.parquet"],
+    "of [old]/a[1].parquet": ["of [old]/a[1].parquet", "of [old]/b.parquet"],
+}
+
+
+@pytest.mark.parametrize("place", GLOBS)
+def test_globs_right_below_the_bucket(remote: Workspace, s3: S3Server, place: str) -> None:
+    # Kills: a question for an object without a name, whose failure is taken for an outage; files
+    # that are hidden, or markers, read as documents.
+    client, names = s3.client(), GLOBS[place]
+    content = s3.read(PARQUET)
+    for name in names:
+        client.put_object(Bucket=BUCKET, Key=name, Body=content)
+    try:
+        remote.release(REMOTE | {"input.path": f"s3://{BUCKET}/{place}"})
+    finally:
+        for name in names:
+            client.delete_object(Bucket=BUCKET, Key=name)
+    assert remote.card()["counts"]["documents"] == 200
+
+
+def test_the_advice_for_a_folder_in_a_bucket(remote: Workspace) -> None:
+    for place, glob in (("s3://corpus/in", "*.parquet"), ("s3://corpus", "**/*.parquet")):
+        message = remote.refused(REMOTE | {"input.path": place})
+        assert message.endswith(f"{place} is a folder; give a glob, such as {place}/{glob}")
+
+
+@pytest.mark.parametrize(
+    "place", ["*.parquet", "day=1/*.parquet", "x.parquet", "", "day=*/x.parquet"]
+)
+def test_a_table_in_a_bucket_is_refused(remote: Workspace, s3: S3Server, place: str) -> None:
+    # Kills: a marker that is looked for where a store has folders alone.
+    for name in ("x.parquet", "day=1/x.parquet", "_delta_log/00000000000000000000.json"):
+        s3.client().put_object(Bucket=BUCKET, Key=f"table/{name}", Body=s3.read(PARQUET))
+    message = remote.refused(REMOTE | {"input.path": f"s3://corpus/table/{place}"})
+    assert message.startswith("input.path: s3://corpus/table is a Delta table: its files also hold")
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        (
+            {"input.path": "s3a://corpus/in/*.parquet"},
+            "is not written as Beam's file systems expect it; write s3://corpus/in/*.parquet",
+        ),
+        ({"input.path": "s3://*/in.parquet"}, "s3://*/in.parquet does not name a bucket; write"),
+        (
+            {"input.path": "s3://Corpus_[1]/x.parquet"},
+            "s3://Corpus_[1]/x.parquet does not name a bucket; write",
+        ),
+        (
+            {"mechanism.vocabulary": {"public": "s3://corpus"}},
+            "vocabulary.public: s3://corpus cannot be used: no request can be made (ValueError)",
+        ),
+        ({"output": "s3://No Bucket!/out"}, "no request can be made (ParamValidationError)"),
         (
             {"input.path": "s3://absent/in/*.parquet"},
             "input.path: s3://absent/in cannot be used: the bucket does not exist",
@@ -126,7 +181,19 @@ def test_from_a_saved_dataset_in_a_bucket_to_tables(remote: Workspace, s3: S3Ser
             "rejects.path: s3://absent/rejects/test cannot be used: the bucket does not exist",
         ),
     ],
-    ids=["input bucket", "input", "output bucket", "vocabulary", "vocabulary bucket", "rejects"],
+    ids=[
+        "scheme",
+        "bucket's glob",
+        "bucket's brackets",
+        "no object",
+        "bucket's name",
+        "input bucket",
+        "input",
+        "output bucket",
+        "vocabulary",
+        "vocabulary bucket",
+        "rejects",
+    ],
 )
 def test_missing_places(remote: Workspace, changes: dict[str, Any], message: str) -> None:
     assert message in remote.refused(REMOTE | {"output": "s3://corpus/never"} | changes)

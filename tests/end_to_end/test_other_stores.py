@@ -190,6 +190,29 @@ def test_words_with_an_index_in_the_store(
     assert store.get(file) == same.read_bytes()
 
 
+def test_globs_right_below_the_root(remote: Workspace, store: Store) -> None:
+    # Kills: a question for an object without a name, whose failure is taken for an outage; hidden
+    # files that are read; markers of tables that this store's listing does not show.
+    def changes(place: str, output: str) -> dict[str, Any]:
+        given = {"input": {"path": f"{store.root}/{place}"}, "output": f"released/{output}"}
+        return on(store, given | {"rejects": {"path": "rejects"}})
+
+    lines = b'{"text": "quiet world"}\n' * 20
+    for name in ("top.jsonl", "_top.jsonl", "day-1/x.jsonl", "day-2/x.jsonl", "of/a [1].jsonl"):
+        store.put(name, lines)
+    for place, documents in (("*.jsonl", 20), ("day-*/x.jsonl", 40), ("of/a [1].jsonl", 20)):
+        output = f"{len(place)}"
+        remote.release(changes(place, output))
+        card = remote.card(remote.folder / "released" / output)
+        assert card["counts"]["documents"] == documents
+    store.put("table/day=1/x.jsonl", lines)
+    store.put("table/metadata/v1.metadata.json", b"{}")
+    for place in ("table/**.jsonl", "table/day=1/x.jsonl", "table/day=1", "**/*.jsonl"):
+        assert f"{store.root}/table is an Iceberg table" in remote.refused(changes(place, "no"))
+    advice = remote.refused(changes("of", "no"))
+    assert advice.endswith(f"is a folder; give a glob, such as {store.root}/of/*.jsonl")
+
+
 @pytest.mark.parametrize(
     ("key", "place", "message"),
     [

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from loaded_specs import loaded, refusal
+
+import quietcorpus as qc
+from quietcorpus.transforms.errors import InputError
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -63,6 +67,42 @@ def test_rejects_never_lie_in_the_output(workspace: Workspace, rejects: str) -> 
 def test_rejects_never_become_input(workspace: Workspace) -> None:
     changes = {"input.path": "input/**.jsonl", "rejects": {"path": "input/rejects"}}
     assert refusal(workspace.spec(changes)).startswith("rejects.path: ")
+
+
+@pytest.mark.parametrize(
+    ("place", "written"),
+    [
+        ("s3a://b/x.csv", "s3://b/x.csv"),
+        ("s3n://b/x.csv", "s3://b/x.csv"),
+        ("S3://b/x.csv", "s3://b/x.csv"),
+        ("s3:/b/x.csv", "s3://b/x.csv"),
+        ("gcs://b/x.csv", "gs://b/x.csv"),
+        ("abfss://c@account.dfs.core.windows.net/x/*.csv", "azfs://account/c/x/*.csv"),
+        ("wasbs://c@account.blob.core.windows.net/x.csv", "azfs://account/c/x.csv"),
+        ("abfs://c/x.csv", "azfs://ACCOUNT/c/x.csv"),
+        ("az://c/x.csv", "azfs://ACCOUNT/c/x.csv"),
+        ("file:///data/x.csv", "/data/x.csv"),
+        ("dbfs:/data/x.csv", "/dbfs/data/x.csv"),
+        ("s3://", "s3://BUCKET"),
+    ],
+)
+def test_places_as_other_systems_write_them(workspace: Workspace, place: str, written: str) -> None:
+    # Kills: advice to check credentials where a scheme is another's; a `Path` that lost a slash,
+    # taken for a local one.
+    said = f"{place!r} is not written as Beam's file systems expect it; write {written}"
+    for key in ("input.path", "output"):
+        assert refusal(workspace.spec({key: place})).endswith(f"{key}: {said}")
+    with pytest.raises(InputError, match=f"^{re.escape(said)}$"):
+        qc.propose_spec(place, want="counts")
+
+
+def test_brackets_in_the_place_of_the_corpus(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Kills: a folder's brackets taken for a set, so that its parent is kept apart from the output.
+    monkeypatch.chdir(workspace.folder)
+    (workspace.folder / "in [old]").mkdir()
+    loaded(workspace, {"input.path": "in [old]/*.jsonl", "output": "out"})
 
 
 def test_local_paths_become_absolute(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
