@@ -56,6 +56,9 @@ class _Memory(FileSystem):  # type: ignore[misc]
     def open(self, path: str, *_: Any, **__: Any) -> BinaryIO:
         return io.BytesIO(self._content(path))
 
+    def _list(self, dir_or_prefix: str) -> Iterator[FileMetadata]:
+        return (self.metadata(path) for path in self.files if path.startswith(dir_or_prefix))
+
     def _content(self, path: str) -> bytes:
         try:
             return self.files[path]
@@ -66,4 +69,4 @@ class _Memory(FileSystem):  # type: ignore[misc]
         raise BeamIOError(f"{_SCHEME}: files are held by `held` alone, one by one")
 
     # Beam declares these abstract. None is needed to read a single file.
-    join = split = mkdirs = has_dirs = _list = create = copy = rename = delete = _refused
+    join = split = mkdirs = has_dirs = create = copy = rename = delete = _refused

@@ -335,6 +335,29 @@ def test_an_output_nobody_knows(workspace: Workspace) -> None:
     assert "file system that is not known" in workspace.refused({"output": "foo://bucket/out"})
 
 
+CALIBRATED = ("--vocabulary", "vocabulary.txt", "--epsilons", "1")
+READERS = {
+    "input.path": ("release", "spec.yaml", "--dry-run"),
+    "init": ("init", "input/*.jsonl", "--want", "counts"),
+    "--public": ("provenance", "good.yaml", "--report", "r.json", "--public", "input/*.jsonl"),
+    "index": ("index", "build-pool", "input/*.jsonl", "--output", "p", "--provenance", "public"),
+    "calibrate": ("calibrate", "bag-of-words", "input/*.jsonl", *CALIBRATED),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_every_reader_refuses_a_table(workspace: Workspace, name: str) -> None:
+    # Kills: a command that lists files by itself, with those of deleted rows among them.
+    workspace.json_lines(GOOD)
+    (workspace.input / "_delta_log").mkdir()
+    (workspace.input / "_delta_log" / "00000000000000000000.json").write_text("{}")
+    workspace.spec({"input.path": "input/*.jsonl"})
+    (workspace.folder / "good.jsonl").write_text('{"text": "hello"}\n')
+    workspace.spec({"input.path": "good.jsonl"}, "good.yaml")
+    message = workspace.error_of(workspace.run(*READERS[name]))
+    assert f"{workspace.input} is a Delta table: its files also hold rows that were" in message
+
+
 def test_a_folder_as_input(workspace: Workspace) -> None:
     workspace.json_lines(GOOD)
     assert "is a folder; give a glob" in workspace.refused({"input.path": "input"})
