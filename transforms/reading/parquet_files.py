@@ -48,15 +48,16 @@ def plan(uri: str, corpus: Corpus) -> Plan:
     with opened_file(uri) as opened:
         schema, metadata = opened.file.schema_arrow, opened.file.metadata
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    if not metadata.num_rows and not any(group.num_rows for group in groups):
-        return Plan([], pa.schema([]))  # an empty table may have lost its columns' types
-    columns = checked_schema(uri, schema, corpus, opened.wide)
     leaves = [(n, metadata.schema.column(n)) for n in range(metadata.num_columns)]
     named = {corpus.text, *corpus.columns}
     flat = [n for n, leaf in leaves if leaf.path in named and leaf.max_repetition_level == 0]
-    splits, first_row = [], 0
     for number, group in enumerate(groups):
         _refuse_further_values(uri, number, group, flat)
+    if not metadata.num_rows and not any(group.num_rows for group in groups):
+        return Plan([], pa.schema([]))  # an empty table may have lost its columns' types
+    columns = checked_schema(uri, schema, corpus, opened.wide)
+    splits, first_row = [], 0
+    for number, group in enumerate(groups):
         if group.num_rows:
             documents = batch_rows(group.num_rows, group.total_byte_size)
             splits.append(Split(uri, "parquet", number, first_row, group.num_rows, documents))

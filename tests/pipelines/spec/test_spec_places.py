@@ -92,7 +92,7 @@ def test_places_as_other_systems_write_them(workspace: Workspace, place: str, wr
     said = f"{place!r} is not written as Beam's file systems expect it; write {written}"
     for key in ("input.path", "output"):
         assert refusal(workspace.spec({key: place})).endswith(f"{key}: {said}")
-    with pytest.raises(InputError, match=f"^{re.escape(said)}$"):
+    with pytest.raises(InputError, match=f"^corpus: {re.escape(said)}$"):
         qc.propose_spec(place, want="counts")
 
 
