@@ -42,6 +42,7 @@ from quietcorpus.transforms.reading.documents import (
 from quietcorpus.transforms.reading.spelling import plain_digits
 
 _LONGEST_NUMBER = 400
+_SHORTER_THAN_64_BITS = 19  # digits
 _COMPARED = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d{1,3})?")
 _OTHER_LINE_END = re.compile(rb"\r\s*[{[]")
 _NO_NUMBER = secrets.token_hex(16)
@@ -236,13 +237,29 @@ def _lines(stream: IO[bytes]) -> Iterator[bytes]:
 def _json_object(line: bytes) -> dict[str, Any]:
     try:
         record = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        record = _marked_object(line)
+    except orjson.JSONDecodeError as error:
+        record = _huge_object(line) if "infinity" in str(error) else _marked_object(line)
     if isinstance(record, list) and len(record) > 1:
         raise _Several("is a JSON array of several values")
     if not isinstance(record, dict):
         raise _Rejected("the line is not a JSON object")
     return record
+
+
+def _huge_object(line: bytes) -> Any:
+    """Parse a line with a number beyond all doubles, which becomes infinity here."""
+    try:
+        return json.loads(line, parse_int=_within_64_bits, parse_constant=_refused)
+    except (ValueError, RecursionError):
+        raise _Rejected("the line is not valid JSON in UTF-8") from None
+
+
+def _within_64_bits(digits: str) -> int | float:
+    return int(digits) if len(digits) < _SHORTER_THAN_64_BITS else float(digits)
+
+
+def _refused(constant: str) -> None:
+    raise ValueError(constant)
 
 
 def _marked_object(line: bytes) -> Any:

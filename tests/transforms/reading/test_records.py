@@ -162,6 +162,9 @@ EXACT = [
     ("18446744073709551616", "18446744073709551616"),
     ("0.1000000000000000055511151231257827", "0.1000000000000000055511151231257827"),
     ("1e-400", "1e-400"),
+    ("1e400", "1e400"),
+    ("9" * 400, "9" * 400),
+    ('[1e999, 9223372036854775807, "x"]', '[1e999,9223372036854775807,"x"]'),
     ('{"b": [1.0, -0, "\\u00e9/", 1e2], "a": null}', '{"b":[1.0,0,"\u00e9/",1e2],"a":null}'),
     ("[1, true, 18446744073709551615]", "[1,true,18446744073709551615]"),
 ]
@@ -169,10 +172,12 @@ EXACT = [
 
 def test_numbers_of_json_keep_their_digits(tmp_path: Path) -> None:
     # Kills: a double in the place of a number: ids of 23 digits become equal, .10 becomes .1.
-    lines = "".join(f'{{"text": "a", "k": {given}}}\n' for given, _ in EXACT)
+    lines = "".join(f'{{"text": "a", "k": {given}, "unused": 1e400}}\n' for given, _ in EXACT)
+    lines += "".join(f'{{"text": "a", "k": {given}}}\n' for given, _ in EXACT)
     path = written(tmp_path, "a.jsonl", lines.encode())
     (batch,) = documents(Corpus(path, keep=("k",)))
-    assert batch.columns["k"].to_pylist() == [out for _, out in EXACT]
+    assert batch.columns["k"].to_pylist() == [out for _, out in EXACT] * 2
+    assert batch.rejects == []
 
 
 DIGITS = st.from_regex(
