@@ -9,6 +9,8 @@ import pyarrow as pa
 import pytest
 from machine import WORKERS
 
+from quietcorpus.pipelines.evaluate.comparison import Comparison
+
 if TYPE_CHECKING:
     from tests.conftest import Workspace
 
@@ -309,6 +311,16 @@ def test_quotes_that_backslashes_escape(workspace: Workspace) -> None:
     workspace.release(given | {"mechanism.epsilon": 100})
     found = {row["ticket"]: len(row["terms"]) for row in workspace.rows()}
     assert found == {"0": 2, "1": 1}
+    comparison = Comparison.of(
+        str(workspace.output),
+        f"{workspace.input}/corpus.csv",
+        str(workspace.folder / "spec.yaml"),
+        **dict.fromkeys(("text", "id_", "label", "user")),
+        documents=9,
+        seed=1,
+        compared={},
+    )
+    assert comparison.sample.documents.texts.to_pylist()[0] == 'hello "world"'
 
 
 def test_an_empty_parquet_file_among_good_ones(workspace: Workspace) -> None:

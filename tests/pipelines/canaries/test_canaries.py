@@ -140,6 +140,20 @@ def test_a_copy_has_the_corpus_and_the_canaries_of_the_coins(workspace: Workspac
         assert copy.released("two", own, loud).mechanism == loud
 
 
+def test_a_copy_has_the_corpus_that_a_release_reads(workspace: Workspace) -> None:
+    # Kills: a copy by the other dialect of CSV, in which a line of a text is a document.
+    (workspace.input / "corpus.csv").write_text('n,text\n0,"quiet \\"world\\""\n1,"\nx, y"\n')
+    given = {"input.path": f"{workspace.input}/corpus.csv", "input.escape": "\\"}
+    given |= {"output": f"{workspace.folder}/out", "input.keep": ["n"]}
+    given["mechanism.vocabulary.public"] = str(workspace.folder / "vocabulary.txt")
+    spec = load_spec(str(workspace.spec(given)))
+    with copied(spec, None) as copy:
+        copy.fill()
+        asked = copy.released("one", game(1, 1.0))
+        texts = [t for d in batches(asked.corpus) for t in d.texts.to_pylist()]
+    assert texts == ['quiet "world"', "\nx, y"]
+
+
 def test_a_copy_names_users_as_a_release_does(workspace: Workspace) -> None:
     # pandas writes numbers as floats where one is missing. Kills: another spelling of a user, who
     # would be two if canaries were named alike; a document without a user that gets one.

@@ -89,6 +89,14 @@ def test_texts_of_another_tool_that_has_two_for_a_document(tmp_path: Path) -> No
         texts_of(str(tmp_path / "left.parquet"), Columns(id="key"), strings(["k1"]))
 
 
+def test_quotes_that_backslashes_escape(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('key,text\n0,"a \\"b\\""\n1,"\nc, d"\n')
+    found = sample(str(tmp_path / "a.csv"), Columns(id="key", escape="\\"), 9, 1)
+    assert found.documents.texts.to_pylist() == ['a "b"', "\nc, d"]
+    with pytest.raises(InputError, match=r"^against: .*a.csv record 0 \(line 2\) has more after"):
+        sample(str(tmp_path / "a.csv"), Columns(id="key"), 9, 1)
+
+
 def test_what_the_mechanism_reads_comes_with_the_texts(corpus: str) -> None:
     # Kills: columns of other documents, and the sample alone for the whole corpus.
     read = (("mechanism.strata.column", "stars"), ("mechanism.user", "key"))

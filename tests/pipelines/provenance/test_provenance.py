@@ -151,6 +151,17 @@ def test_the_terminal_tells_a_verdict_and_no_more(workspace: Workspace) -> None:
     workspace.assert_nothing_left()
 
 
+def test_a_corpus_is_read_as_a_release_reads_it(workspace: Workspace, tmp_path: Path) -> None:
+    # Kills: a corpus by the other dialect of CSV, which is refused, or has other documents.
+    (workspace.input / "corpus.csv").write_text(f'n,text\n0,"\\"{DOCUMENTS[0]}\\""\n')
+    place = {"input.path": f"{workspace.input}/corpus.csv", "output": str(workspace.output)}
+    place |= {"input.escape": "\\", "input.keep": ["n"]}
+    place["mechanism.vocabulary.public"] = str(workspace.folder / "vocabulary.txt")
+    public = workspace.parquet({"text": DOCUMENTS[:1]}, "../public.parquet")
+    found = qc.check_provenance(workspace.spec(place), report=tmp_path / "r.json", public=[public])
+    assert (found["documents"], found["unreadable"]) == (1, 0)
+
+
 def test_bad_input_is_refused_in_one_line(workspace: Workspace) -> None:
     workspace.json_lines(DOCUMENTS)
     (workspace.folder / "there.json").write_text("{}")
