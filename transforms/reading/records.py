@@ -279,7 +279,7 @@ def _marked_object(line: bytes) -> Any:
 
 def _is_of_several(line: bytes) -> bool:
     """Return whether a line that is not JSON stands for more records than one."""
-    if b"\0" in line or _OTHER_LINE_END.search(line):
+    if b"\0\0" in line or _OTHER_LINE_END.search(line):
         return True
     text = line.decode("utf-8", "replace").strip()
     try:
