@@ -181,13 +181,6 @@ def _as_file(footer: bytes) -> pa.NativeFile:
     return pa.BufferReader(_END + footer + _TAIL.pack(len(footer), _END))
 
 
-def first_records(uri: str, _: str, most: int) -> list[dict[str, Any]]:
-    """Return a file's first records, as `sources.first_records` does."""
-    with open_file(uri) as file, client_errors(f"input.path: {uri}", _DAMAGED):
-        batch = next(file.iter_batches(batch_size=most, use_threads=False), None)
-        return [] if batch is None else batch.to_pylist()
-
-
 def _refuse_signed(raw: BinaryIO, file: pq.ParquetFile, place: str) -> None:
     """Raise InputError for a footer with a signature: columns of such a file are encrypted.
 
