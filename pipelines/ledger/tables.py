@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
@@ -121,8 +120,7 @@ def _fixed_beforehand(ledger: Ledger, number: int) -> float | None:
         for charged in one.charges
         if charged.account == number
     ]
-    installed = importlib.util.find_spec("dp_accounting") is not None
-    if not isinstance(cap, UserCap) or len(spent) < 2 or not installed:
+    if not isinstance(cap, UserCap) or len(spent) < 2:
         return None
     from quietcorpus.mechanisms.composition import fixed_beforehand
 
@@ -159,7 +157,7 @@ def account_lines(content: dict[str, Any]) -> Iterator[str]:
         if one["fixed_beforehand"] is not None:
             yield (
                 f"fixed     {one['account']}: epsilon {one['fixed_beforehand']:g} at the cap's "
-                "delta, by dp_accounting, had these budgets been fixed beforehand"
+                "delta, by optimal composition, had these budgets been fixed beforehand"
             )
     for one in content["accounts"]:
         if one["composition"] != "basic":

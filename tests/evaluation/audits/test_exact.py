@@ -164,6 +164,35 @@ def test_one_gaussian_costs_what_its_curve_says(noise: float) -> None:
     assert 0.999 * exact <= epsilon_recomputed(1.0, noise, 1, 1e-6) <= exact * (1 + 1e-9)
 
 
+@pytest.mark.parametrize(
+    ("noise", "steps", "delta", "exact"),
+    [
+        (1.0, 1, 1e-12, 7.23849442),
+        (1.0, 1, 1e-15, 8.1655797),
+        (4.0, 1, 1e-18, 2.11776191),
+        (0.5, 1, 1e-300, 75.93375),
+        (20.0, 100, 1e-14, 3.76753002),
+        (50.0, 3000, 1e-15, 9.00839367),
+        (50.0, 3000, 1e-100, 23.7485104),
+    ],
+)
+def test_gaussians_at_small_deltas(noise: float, steps: int, delta: float, exact: float) -> None:
+    # The curve in 60 digits (mpmath 1.3). Kills: 9.79 for 9.01 at a delta of 1e-15, and infinity
+    # below: a correct mechanism that an audit calls broken.
+    found = epsilon_recomputed(1.0, noise, steps, delta)
+    assert 0.99999 * exact < found < exact
+    stated = epsilon_of(Fraction(1), Fraction(noise), steps, Fraction(delta))
+    assert exact < float(stated) < 1.0001 * exact
+
+
+@pytest.mark.parametrize("delta", ["1e-13", "1e-15", "1e-16", "1e-30"])
+def test_sampled_gaussians_at_small_deltas(delta: str) -> None:
+    # Kills: 6.11 where 5.25 is stated, and infinity below 1e-16.
+    rate, noise, steps = Fraction(1, 2), Fraction(2), 3
+    stated = epsilon_of(rate, noise, steps, Fraction(delta))
+    assert 4.5 < epsilon_recomputed(0.5, 2.0, steps, float(delta)) < stated
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("rate", "noise", "steps"),
