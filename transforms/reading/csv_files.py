@@ -125,6 +125,7 @@ class CsvFile:
     def _blocks(self) -> Iterator[_Records]:
         """Parse the file, block by block."""
         block = self._stream.read(_FIRST_BYTES)
+        _refuse_other_separators(block.lstrip(b"\r\n").partition(b"\n")[0], self._uri)
         yield self._take(block.removeprefix(codecs.BOM_UTF8), last=not block)
         while block:
             # A long record is parsed from its beginning each time: by growing steps.
@@ -339,6 +340,17 @@ class _Marks:
         first = np.maximum.accumulate(np.where(slash & ~follows, places, 0))
         slash &= (places - first) % 2 == 0
         return slash
+
+
+def _refuse_other_separators(header: bytes, uri: str) -> None:
+    """Raise InputError for a header whose names something else than a comma separates."""
+    names = {b";": "semicolons", b"\t": "tabs", b"|": "bars"}
+    found = next((name for byte, name in names.items() if byte in header), None)
+    if found is not None and b"," not in header:
+        raise InputError(
+            f"input.path: {uri} has {found} between its column names; expected commas: write the "
+            "file with commas, or as Parquet"
+        )
 
 
 def _special(block: bytes) -> _Places:

@@ -29,6 +29,8 @@ from quietcorpus.transforms.outages import outage, status_of
 FORMATS = {
     ".parquet": "parquet",
     ".arrow": "arrow",
+    ".arrows": "arrow",
+    ".feather": "arrow",
     ".jsonl": "json lines",
     ".ndjson": "json lines",
     ".csv": "csv",
@@ -36,7 +38,7 @@ FORMATS = {
     ".cor": "text",
 }
 COMPRESSIONS = (".gz", ".zst")
-WHOLE = (".parquet", ".arrow")
+WHOLE = (".parquet", ".arrow", ".arrows", ".feather")
 """The extensions of files that are compressed inside, if at all."""
 _BUCKETS = {"s3": 1, "gs": 1, "azfs": 2}
 """The number of parts of a URI, by its scheme, that name its bucket, or account and container."""
@@ -72,7 +74,7 @@ def file_format(uri: str) -> str:
     if (extension := _extension(uri)) is None:
         raise InputError(
             f"input.path: {uri} has no known extension; use one of {', '.join(FORMATS)}, "
-            f"all but {' and '.join(WHOLE)} optionally with {' or '.join(COMPRESSIONS)}"
+            f"all but {', '.join(WHOLE)} optionally with {' or '.join(COMPRESSIONS)}"
         )
     return FORMATS[posixpath.splitext(extension)[0] if extension not in FORMATS else extension]
 

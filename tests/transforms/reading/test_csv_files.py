@@ -252,6 +252,18 @@ REFUSED = {
     "repeated name": (b"k,k\n0,a\n", "begins with a row that repeats a value"),
     "first of two": (H + b'0\n1,"a\n', "record 0 (line 2) has 1 field"),
 }
+SEPARATED = {"semicolons": b";", "tabs": b"\t", "bars": b"|"}
+
+
+@pytest.mark.parametrize("name", SEPARATED)
+def test_other_separators_are_named(name: str) -> None:
+    # Kills: advice on quotes for a file whose fields something else separates.
+    header = b"k,text".replace(b",", SEPARATED[name])
+    message = f"input.path: a.csv has {name} between its column names; expected commas: write the"
+    assert refused(b"\n" + header + b'\n0;"a"\n').startswith(message)
+    assert values(header + b",l\n0,1\n") == [["0", "1"]]  # a comma: it is a name
+
+
 REFUSED_ESCAPED = {
     "a tab": (H + b'0,"a\\tb"\n', "record 0 (line 2) has a backslash that may escape what follows"),
     "of a plain field": (H + b"0,a\\\\b\n", "record 0 (line 2) has a backslash that may escape"),
