@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading import arrow_files, parquet_files, records
@@ -33,7 +34,8 @@ class FirstValues:
     Attributes:
         name: its name.
         values: of a bare type, those of strings in UTF-8; None for a column that was not read.
-        missing: the number of records that have no value, or one that is not UTF-8.
+        missing: the number of records that have no value, or one that is not UTF-8, or values that
+            are too large to be looked at.
         fault: the reason why the column cannot be read, if that is so.
     """
 
@@ -82,15 +84,26 @@ def _of_parquet(uri: str, most: int) -> list[FirstValues]:
         if not file.metadata.num_rows:
             return []
         names = _looked_at(file.schema_arrow, opened.wide)
+        rows, sizes = min(most, file.metadata.num_rows), _sizes(file.metadata)
 
         def batches(name: str) -> Iterator[pa.RecordBatch]:
             with parquet_files.faults(f"input.path: {uri}"):
                 yield from file.iter_batches(_ROWS, columns=[name], use_threads=False)
 
         return [
-            _of_column(name, batches(name), most) if read else FirstValues(name, None)
+            FirstValues(name, pa.nulls(0) if read else None, rows * read)
+            if not read or sizes.get(name, 0) > BATCH_BYTES
+            else _of_column(name, batches(name), most)
             for name, read in names.items()
         ]
+
+
+def _sizes(metadata: pq.FileMetaData) -> dict[str, int]:
+    """Return the mean size of a value in the first row group that has rows, by column."""
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    group = next(group for group in groups if group.num_rows)
+    columns = map(group.column, range(group.num_columns))
+    return {one.path_in_schema: one.total_uncompressed_size // group.num_rows for one in columns}
 
 
 def _of_arrow(uri: str, most: int) -> list[FirstValues]:

@@ -91,6 +91,15 @@ def test_of_wide_values_few_are_held(tmp_path: Path) -> None:
         assert 16 <= len(found.values) <= 64, name
 
 
+def test_values_too_large_to_be_looked_at(tmp_path: Path) -> None:
+    # Kills: gigabytes for a column that a release may never read.
+    table = pa.table({"text": ["a"], "blob": ["word " * (8 << 20)]})
+    pq.write_table(table, tmp_path / "a.parquet", use_dictionary=False)
+    found = by_name(first_values(str(tmp_path / "a.parquet"), 1000))
+    assert found["blob"] == FirstValues("blob", pa.nulls(0), 1)
+    assert found["text"].values == pa.array(["a"])
+
+
 def test_files_without_records_are_passed_over(tmp_path: Path) -> None:
     # Kills: a first day without documents, of which there is nothing to see.
     written(tmp_path, pa.table({"text": pa.nulls(0)}), "a.parquet")
