@@ -63,7 +63,8 @@ class Corpus:
 class Split:
     """A part of one file that one worker reads from end to end; `number` is its place in a plan.
 
-    `types` are those of the columns in the whole corpus, if this file has others.
+    `types` is the schema of the columns in the whole corpus, as Arrow serialises it, if this file
+    has other types.
     """
 
     uri: str
@@ -73,7 +74,7 @@ class Split:
     documents: int | None = None
     batch_documents: int = BATCH_DOCUMENTS
     number: int = 0
-    types: pa.Schema | None = None
+    types: bytes | None = None
 
     @property
     def name(self) -> str:

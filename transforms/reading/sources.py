@@ -67,10 +67,10 @@ def plan(corpus: Corpus) -> Plan:
     if not planned:
         raise InputError(f"input.path: {corpus.pattern} holds no documents")
     schema, apart = _common_schema(corpus, planned)
-    of_all = pa.schema([field for field in schema if field.name not in apart])
+    of_all = pa.schema([field for field in schema if field.name not in apart]).serialize()
     splits: list[Split] = []
     for part in planned:
-        types = None if part.schema == schema else of_all
+        types = None if part.schema == schema else of_all.to_pybytes()
         for split in part.splits:
             splits.append(replace(split, number=len(splits), types=types))
     return Plan(splits, schema, found)
@@ -217,7 +217,9 @@ def read(split: Split, corpus: Corpus) -> Iterator[Documents]:
     """Read the documents of a split, in order, in batches that depend on the file alone."""
     reader = _READERS.get(split.format)
     found = reader(split, corpus) if reader else records.read(split.uri, split.format, corpus)
-    return found if split.types is None else _with_types(found, split.types)
+    if split.types is None:
+        return found
+    return _with_types(found, pa.ipc.read_schema(pa.py_buffer(split.types)))
 
 
 def _with_types(found: Iterator[Documents], types: pa.Schema) -> Iterator[Documents]:
