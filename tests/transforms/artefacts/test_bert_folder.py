@@ -378,7 +378,7 @@ TORCH_ALONE: dict[str, tuple[Change, str]] = {
 
 
 @pytest.mark.parametrize("name", TORCH_ALONE)
-def test_what_the_graph_cannot_do_is_named(name: str, plain: Path, tmp_path: Path) -> None:
+def test_folders_that_onnx_runtime_refuses(name: str, plain: Path, tmp_path: Path) -> None:
     """Kills: a setting that ONNX Runtime passes over, and PyTorch that differs from the library."""
     change, reason = TORCH_ALONE[name]
     folder = made(plain, tmp_path / "model", change)
@@ -447,7 +447,7 @@ def refusal(folder: Path, runtime: Runtime) -> str:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_nobody_can_load_is_named(name: str, plain: Path, tmp_path: Path) -> None:
+def test_folders_that_neither_library_loads(name: str, plain: Path, tmp_path: Path) -> None:
     """Kills: random weights for those that are missing, a file that no digest covers, a limit that
     cuts nothing or everything.
     """
