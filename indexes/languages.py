@@ -9,6 +9,8 @@ import re
 import unicodedata
 from collections.abc import Mapping, Set
 
+from quietcorpus.indexes.tokenizer import normal_form
+
 LANGUAGES: Mapping[str, str] = {
     **{"af": "Afrikaans", "am": "Amharic", "ar": "Arabic", "az": "Azerbaijani", "be": "Belarusian"},
     **{"bg": "Bulgarian", "bn": "Bengali", "ca": "Catalan", "cs": "Czech", "cy": "Welsh"},
@@ -34,9 +36,6 @@ _STANDARDS = frozenset({"hr", "sr"}), frozenset({"nb", "no"}), frozenset({"nn", 
 
 DOTLESS = frozenset({"az", "tr"})
 """The languages whose capital I is that of the dotless letter."""
-
-MARKED = ("ar", "fa", "he", "hi", "ur")
-"""The languages whose points, harakat or joiners make no difference between words."""
 
 ELIDED: Mapping[str, tuple[str, ...]] = {
     "ca": ("d", "l", "m", "n", "s", "t"),
@@ -66,13 +65,12 @@ _INVISIBLE = (
     "\u00ad\u034f\u061c\u180e\u200c-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff"
     "\ufe00-\ufe0f\U000e0100-\U000e01ef"
 )
-_IGNORED = re.compile(f"[{_HARAKAT}{_POINTS}{_TATWEEL}{_INVISIBLE}]+")
+IGNORED_MARKS = f"{_HARAKAT}{_POINTS}{_TATWEEL}"
+"""Marks that make no difference between words, for a set of a regular expression."""
+_IGNORED = re.compile(f"[{IGNORED_MARKS}{_INVISIBLE}]+")
 CHANGED = f"[{_INVISIBLE}\u0590-\u08ff\u0e00-\u0eff]"
 """A pattern, for Arrow too, of a character in every text that `plain` changes."""
 
-# NFKC parts the vowel am of Thai and Lao, which dictionaries and all who write them have in one.
-_PARTED = re.compile("\u0e4d\u0e32|\u0ecd\u0eb2")
-_AM = {"\u0e4d\u0e32": "\u0e33", "\u0ecd\u0eb2": "\u0eb3"}
 _GERESH = str.maketrans({"\u05f3": "'"})
 _GERSHAYIM = re.compile('(?<=[\u05d0-\u05ea])["\u05f4](?=[\u05d0-\u05ea])')
 
@@ -88,6 +86,16 @@ def dotless(text: str) -> str:
     return normal.replace("\u0130", "i").replace("I", "\u0131")
 
 
+def lowered_dotless(text: str) -> str:
+    """Return the normal form of a text of a language in `DOTLESS`."""
+    return normal_form(dotless(text))
+
+
+def joined_am(text: str) -> str:
+    """Join the vowel am of Thai and Lao, which NFKC parts."""
+    return text.replace("\u0e4d\u0e32", "\u0e33").replace("\u0ecd\u0eb2", "\u0eb3")
+
+
 def plain(text: str) -> str:
     """Leave out of a normal form what makes no difference between words.
 
@@ -95,7 +103,7 @@ def plain(text: str) -> str:
     has in one, are joined.
     """
     kept = _GERSHAYIM.sub("", _IGNORED.sub("", text).translate(_GERESH))
-    return _PARTED.sub(lambda parts: _AM[parts[0]], unicodedata.normalize("NFKC", kept))
+    return joined_am(unicodedata.normalize("NFKC", kept))
 
 
 def elided(text: str, language: str, separator: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from quietcorpus.indexes.frequent_words import FREQUENT_WORDS, FrequentWords
 from quietcorpus.indexes.languages import LANGUAGES
+from quietcorpus.indexes.tokenizers import Tokenizer
 
 FORMAT = "quietcorpus-vocabulary"
 
@@ -18,10 +19,12 @@ class ListedWords:
     Attributes:
         language: the words' own, by its code.
         frequent: the first words of the list, which are the language's most frequent.
+        tokenizer: the title of the rule that the words are of.
     """
 
     language: str
     frequent: FrequentWords
+    tokenizer: str
 
     @classmethod
     def of_manifest(cls, content: bytes, digest: str) -> ListedWords | None:
@@ -34,6 +37,7 @@ class ListedWords:
                 FrequentWords.of_record(manifest[FREQUENT_WORDS]),
             )
             known = manifest["format"] == FORMAT and language in LANGUAGES
+            tokenizer = Tokenizer.of_record(manifest["tokenizer"]).title
         except (ValueError, TypeError, KeyError):  # somebody else's manifest, or an earlier one
             return None
-        return cls(language, frequent) if known and of_it and frequent else None
+        return cls(language, frequent, tokenizer) if known and of_it and frequent else None

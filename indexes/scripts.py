@@ -24,6 +24,9 @@ _SYLLABLES = (
     "\u3100-\u312f\u31a0-\u31bf\ua500-\ua63f\ua980-\ua9ff\uaa60-\uaadf"
     "\U000116d0-\U000116ff\U00011700-\U0001174f\U00011ee0-\U00011eff\U00011f00-\U00011f5f"
 )
+WITHOUT_SPACES = f"{_IDEOGRAPHS}{_KATAKANA}{_SYLLABLES}"
+"""The characters of all scripts without spaces between words, for a set of a regular expression."""
+
 _RUNS = re.compile(f"[{_IDEOGRAPHS}{_KATAKANA}]+|[{_SYLLABLES}]+")
 _SIGNS = re.compile(f"[^\\w{_SYLLABLES}]")  # marks of other scripts and apostrophes, among others
 

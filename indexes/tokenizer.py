@@ -1,12 +1,14 @@
-"""The default tokeniser, `unicode-words-v1`: lower-case words of letters, and nothing else.
+"""The rule by which every tokeniser finds words: lower-case words of letters, and nothing else.
 
-`indexes/tokenizers.py` has all tokenisers, which read texts by the same rule.
+`indexes/tokenizers.py` has all tokenisers, which read texts by this rule. `unicode-words-v1` is the
+rule alone; its text is normalised (NFKC) and lower-cased. `indexes/letters.py` has the normal form
+of the second versions.
 
-Text is normalised (NFKC) and lower-cased. A chunk (a maximal run without white space) that holds
-`@` or `://`, or begins with `www.`, yields no token. In the other chunks a token is a maximal run
-of letters and marks that begins with a letter, with single apostrophes inside it; a run that also
-holds digits or underscores (`mp3`, `user_17`) yields none. Numbers, e-mail addresses, URLs,
-punctuation and emoji (variation selectors and all) are thus never tokens.
+A chunk (a maximal run without white space) that holds `@` or `://`, or begins with `www.`, yields
+no token. In the other chunks a token is a maximal run of letters and marks that begins with a
+letter, with single apostrophes inside it; a run that also holds digits or underscores (`mp3`,
+`user_17`) yields none. Numbers, e-mail addresses, URLs, punctuation and emoji (variation selectors
+and all) are thus never tokens. For the second versions, U+00B7 between two l is a letter.
 """
 
 from __future__ import annotations
@@ -24,11 +26,12 @@ import pyarrow.compute as pc
 from quietcorpus.compiled import compiled, inlined
 from quietcorpus.indexes.arrow_arrays import as_strings
 
-NAME = "unicode-words-v1"
-DESCRIPTION = f"{NAME} (NFKC, lower-case, letters only; Unicode {unicodedata.unidata_version})"
+FIRST_NAME = "unicode-words-v1"
+NAME = "unicode-words-v2"
+"""The default."""
 
 _HASH_SEED, _HASH_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
-_OTHER, LETTER, _BARRED, _SPACE, _APOSTROPHE, MARK, _SPECIAL = range(7)
+_OTHER, LETTER, _BARRED, _SPACE, _APOSTROPHE, MARK, _SPECIAL, _DOT_OF_L = range(8)
 _ASSIGNED_PLANES = (0, 1, 2, 3, 14)  # of Unicode: no letter, digit or space lies elsewhere
 _CLASS_OF_CATEGORY = {
     **dict.fromkeys(("Lu", "Ll", "Lt", "Lm", "Lo"), LETTER),
@@ -58,29 +61,35 @@ class Tokens(NamedTuple):
 
 
 def tokenize(texts: pa.Array) -> Tokens:
-    """Tokenise a string or large_string array without nulls, of valid UTF-8."""
+    """Tokenise a string or large_string array by `unicode-words-v1`, without nulls, of valid UTF-8.
+
+    In ASCII, the second version finds the same words.
+    """
     return tokens_in(normalize(texts))
 
 
-def tokens_in(texts: pa.Array) -> Tokens:
-    """Find the words of normalised texts, large_string."""
+def tokens_in(texts: pa.Array, *, dotted: bool = False) -> Tokens:
+    """Find the words of normalised texts, large_string; if `dotted`, of which l·l is a part."""
     data, offsets = string_buffers(texts)
-    return Tokens(data, *_spans(data, offsets, _byte_classes(), classes()))
+    return Tokens(data, *_spans(data, offsets, _byte_classes(), _dotted() if dotted else classes()))
 
 
 def normalize(texts: pa.Array) -> pa.Array:
-    """Apply NFKC, lower case and straight apostrophes, as large_string; idempotent."""
+    """Return the normal form of the first versions, as large_string; idempotent.
+
+    It is NFKC, in lower case, with straight apostrophes.
+    """
     texts = texts.cast(pa.large_string())
     other = pc.invert(pc.string_is_ascii(texts))
     if not pc.any(other).as_py():
         return pc.utf8_lower(texts)
-    normal = [_normalize(text) for text in texts.filter(other).to_pylist()]
+    normal = [normal_form(text) for text in texts.filter(other).to_pylist()]
     texts = pc.replace_with_mask(texts, other, as_strings(normal))
     return pc.ascii_lower(texts)
 
 
-def _normalize(text: str) -> str:
-    """Return the normal form of a text that is not ASCII.
+def normal_form(text: str) -> str:
+    """Return the normal form of one text.
 
     Arrow's `utf8_normalize` does not compose (apache/arrow#51225), and lower-casing can leave a
     letter and a mark that compose, so NFKC comes before it and after it.
@@ -112,6 +121,14 @@ def classes() -> npt.NDArray[np.uint8]:
         found[ord(character)] = _SPACE
     found[ord("_")] = _BARRED
     found[ord("'")] = _APOSTROPHE
+    return found
+
+
+@functools.cache
+def _dotted() -> npt.NDArray[np.uint8]:
+    """Return the classes of the second versions."""
+    found = classes().copy()
+    found[0xB7] = _DOT_OF_L
     return found
 
 
@@ -155,7 +172,7 @@ def _spans(data, offsets, byte_classes, classes):  # type: ignore[no-untyped-def
                         hashes[found] = state ^ (state >> np.uint64(32))
                         found += 1
                     continue
-                point, width = _code_point(data, position)
+                point, width = code_point(data, position)
                 kind = classes[point]
                 if point == 64 or _is_scheme(data, position, stop):  # 64 is `@`
                     found = first_of_chunk
@@ -186,14 +203,18 @@ def _run(data, start, stop, byte_classes, classes):  # type: ignore[no-untyped-d
         kind = byte_classes[data[position]]
         if kind == _SPACE or kind == _OTHER:
             break
-        point, width = _code_point(data, position)
+        point, width = code_point(data, position)
         kind = classes[point]
         if kind == _APOSTROPHE and start < position and position + 1 < stop:
-            following, _ = _code_point(data, position + 1)
+            following, _ = code_point(data, position + 1)
             # 39 is the apostrophe: two of them in a row end the run.
             if data[position - 1] != 39 and classes[following] in (LETTER, _BARRED):
                 kind = LETTER
         if kind == MARK and start < position:
+            kind = LETTER
+        # 108 is l; the dot has two bytes.
+        inner = kind == _DOT_OF_L and start < position and position + 2 < stop
+        if inner and data[position - 1] == 108 and data[position + 2] == 108:
             kind = LETTER
         if kind != LETTER and kind != _BARRED:
             break
@@ -208,7 +229,7 @@ def _run(data, start, stop, byte_classes, classes):  # type: ignore[no-untyped-d
 def _chunk_end(data, position, stop, classes):  # type: ignore[no-untyped-def]
     """Return the position of the next white space, or the end."""
     while position < stop:
-        point, width = _code_point(data, position)
+        point, width = code_point(data, position)
         if classes[point] == _SPACE:
             break
         position += width
@@ -216,7 +237,7 @@ def _chunk_end(data, position, stop, classes):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _code_point(data, position):  # type: ignore[no-untyped-def]
+def code_point(data, position):  # type: ignore[no-untyped-def]
     """Return the code point at `position` of valid UTF-8, and its width in bytes."""
     lead = np.int64(data[position])
     if lead < 0x80:

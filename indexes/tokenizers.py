@@ -1,14 +1,16 @@
 """The tokenisers: rules that find the words of texts, each with all that decides its tokens.
 
-`unicode-words-v1` is described in `indexes/tokenizer.py`. `icu-words-v1` is the same rule for a
-text of which
+`unicode-words-v1` is described in `indexes/tokenizer.py`; `unicode-words-v2` is the same rule for
+the normal form in `indexes/letters.py`. `icu-words-v2` is that rule for a text of which
 
-- harakat, Hebrew points, tatweel, joiners, soft hyphens, marks of direction and variation selectors
-  are left out, and the quotation marks within Hebrew acronyms;
-- case is lowered as the language has it (Turkish and Azerbaijani i);
+- letters are those of the language, and case is lowered as it has it (Turkish and Azerbaijani i);
 - runs of Han characters and kana, of Thai, Lao, Khmer or Myanmar script are divided by the
   dictionaries of ICU, and stand apart from other letters;
 - elided words (l'homme) stand alone, in French, Italian and Catalan.
+
+`icu-words-v1` is the same for the first normal form, without harakat, Hebrew points, tatweel,
+joiners, soft hyphens, marks of direction, variation selectors, and the quotation marks within
+Hebrew acronyms.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quietcorpus.indexes import tokenizer
+from quietcorpus.indexes import letters, tokenizer
 from quietcorpus.indexes.arrow_arrays import as_strings
 from quietcorpus.indexes.languages import (
     CHANGED,
@@ -37,8 +39,10 @@ from quietcorpus.indexes.languages import (
 from quietcorpus.indexes.segmentation import SEPARATOR, WITHOUT_SPACES, icu_version, separated
 from quietcorpus.indexes.tokenizer import Tokens
 
-ICU_WORDS_NAME = "icu-words-v1"
-NAMES = tokenizer.NAME, ICU_WORDS_NAME
+ICU_WORDS_NAME = "icu-words-v2"
+_FIRST = tokenizer.FIRST_NAME, "icu-words-v1"
+NAMES = tokenizer.NAME, ICU_WORDS_NAME, *_FIRST
+_WITHOUT_LANGUAGE = tokenizer.NAME, tokenizer.FIRST_NAME
 EXTRA = "languages"
 
 Record = str | dict[str, Any]
@@ -73,13 +77,13 @@ class Tokenizer:
         """
         if name not in NAMES:
             raise TokenizerError(f"{name!r} is not a tokeniser; give one of {', '.join(NAMES)}")
-        if name == tokenizer.NAME:
+        if name in _WITHOUT_LANGUAGE:
             if language is not None:
                 raise TokenizerError(
                     f"{name} is the same for all languages; drop the language, or take "
                     f"{ICU_WORDS_NAME}"
                 )
-            return UNICODE_WORDS
+            return cls(name)
         if language is not None and language not in LANGUAGES:
             raise TokenizerError(
                 f"{language!r} is not a language that {name} knows; give one of "
@@ -96,11 +100,11 @@ class Tokenizer:
 
         Raises TokenizerError for a rule that is not known here.
         """
-        if record == tokenizer.NAME:
-            return UNICODE_WORDS
+        if record in _WITHOUT_LANGUAGE:
+            return cls(record)
         try:
             found = cls(record["name"], record["language"], record["icu"])
-            known = found.name == ICU_WORDS_NAME and set(record) == set(found.law)
+            known = found.takes_language and set(record) == set(found.law)
             typed = isinstance(found.icu, str) and found.language in (None, *LANGUAGES)
         except (TypeError, KeyError):
             known = typed = False
@@ -128,6 +132,16 @@ class Tokenizer:
         """
         found = _DESCRIBED.match(description)
         return cls.here(*found.groups()) if found else cls.here(description)
+
+    @property
+    def takes_language(self) -> bool:
+        """Return whether the rule is a version of `icu-words`."""
+        return self.name in NAMES and self.name not in _WITHOUT_LANGUAGE
+
+    @property
+    def is_first(self) -> bool:
+        """Return whether the rule is a first version, which keeps letters of one word apart."""
+        return self.name in _FIRST
 
     def installed(self) -> Tokenizer:
         """Return the rule with the software of this process; raises TokenizerError as `here`."""
@@ -157,22 +171,36 @@ class Tokenizer:
     @property
     def description(self) -> str:
         """Return what a token is, for the card."""
+        unicode = f"Unicode {unicodedata.unidata_version}"
+        alike = "" if self.is_first else ", one spelling for letters of one word"
         if self.icu is None:
-            return tokenizer.DESCRIPTION
+            return f"{self.name} (NFKC, lower-case, letters only{alike}; {unicode})"
         spelled = "elided words stand alone; " if self.language in ELIDED else ""
         spelled += "I is the capital of dotless i; " if self.language in DOTLESS else ""
         return (
-            f"{self.title} (NFKC, lower-case, letters only, without points, harakat and joiners; "
-            f"{spelled}Han characters and kana, Thai, Lao, Khmer and Myanmar script divided by "
-            f"dictionaries; Unicode {unicodedata.unidata_version}, ICU {self.icu})"
+            f"{self.title} (NFKC, lower-case, letters only{alike}, without points, harakat and "
+            f"joiners; {spelled}Han characters and kana, Thai, Lao, Khmer and Myanmar script "
+            f"divided by dictionaries; {unicode}, ICU {self.icu})"
         )
 
     def normalize(self, texts: pa.Array) -> pa.Array:
         """Return the texts of which tokens are parts, large_string; idempotent."""
+        if not self.is_first:
+            return letters.normalize(texts, self.language)
         if self.language in DOTLESS:
             texts = _changed(texts, ".", dotless)
         normal = tokenizer.normalize(texts)
         return normal if self.icu is None else _changed(normal, CHANGED, plain)
+
+    def respelled(self, words: pa.Array) -> pa.Array:
+        """Return words, large_string, with their letters as the rule has them in texts.
+
+        Words that are not in lower case, and all words of a first version, are as they were.
+        """
+        if self.is_first:
+            return words
+        lower = pc.equal(pc.utf8_lower(words), words)
+        return pc.if_else(lower, self.normalize(words), words)
 
     def tokenize(self, texts: pa.Array) -> Tokens:
         """Find the words of a string or large_string array without nulls, of valid UTF-8.
@@ -195,15 +223,16 @@ class Tokenizer:
         return self._tokenized(texts, divided=False)
 
     def _tokenized(self, texts: pa.Array, *, divided: bool) -> Tokens:
+        normal, dotted = self.normalize(texts), not self.is_first
         if self.icu is None:
-            return tokenizer.tokenize(texts)
+            return tokenizer.tokens_in(normal, dotted=dotted)
 
         parts = partial(separated, divided=divided)
-        apart = _changed(self.normalize(texts), WITHOUT_SPACES, parts)
+        apart = _changed(normal, WITHOUT_SPACES, parts)
         if self.language is not None and self.language in ELIDED:
             parts = partial(elided, language=self.language, separator=SEPARATOR)
             apart = _changed(apart, "'", parts)
-        return tokenizer.tokens_in(apart)
+        return tokenizer.tokens_in(apart, dotted=dotted)
 
 
 def _changed(texts: pa.Array, pattern: str, change: Callable[[str], str]) -> pa.Array:
@@ -218,3 +247,6 @@ def _changed(texts: pa.Array, pattern: str, change: Callable[[str], str]) -> pa.
 
 UNICODE_WORDS = Tokenizer(tokenizer.NAME)
 """The default."""
+
+FIRST_WORDS = Tokenizer(tokenizer.FIRST_NAME)
+"""The rule by which artefacts record frequent words, whatever the rule of their texts."""

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from quietcorpus.indexes import segmentation
 from quietcorpus.indexes.arrow_arrays import as_strings
-from quietcorpus.indexes.tokenizers import UNICODE_WORDS
+from quietcorpus.indexes.tokenizers import FIRST_WORDS
 
 FUNCTION_WORDS: Mapping[str, str] = {
     "af": "die van en in is het nie wat om met vir hy dat as sy te ek was 'n aan kan ook sal ons",
@@ -100,6 +100,22 @@ def language_of(texts: Sequence[str]) -> str | None:
     return found or of_words(_counted(parts))
 
 
+_TRADITIONAL = "這個們來說時對會國沒為麼還後過學經與問點讓給樣開頭實業員話動現應"
+_SIMPLIFIED = "这个们来说时对会国没为么还后过学经与问点让给样开头实业员话动现应"
+SIMPLIFIED = frozenset(_SIMPLIFIED)
+"""Characters of frequent Chinese words that traditional ones differ from."""
+
+
+def is_traditional(texts: Sequence[str]) -> bool:
+    """Return whether Chinese texts are in traditional characters, by those of frequent words."""
+    parts = [text[:_CHARACTERS] for text in texts]
+
+    def count(characters: str) -> int:
+        return sum(len(re.findall(f"[{characters}]", part)) for part in parts)
+
+    return count(_TRADITIONAL) > count(_SIMPLIFIED)
+
+
 def of_words(counts: Mapping[str, float]) -> str | None:
     """Return the language of words by how often each is there, or None if it cannot be told."""
     total = sum(counts.values())
@@ -125,7 +141,7 @@ def _of_script(parts: Sequence[str], letters: int) -> str | None:
 
 def _counted(parts: Sequence[str]) -> Counter[str]:
     """Count the words of texts, of which an apostrophe ends one."""
-    tokens = UNICODE_WORDS.tokenize(as_strings([re.sub("['\u2019]", " ", part) for part in parts]))
+    tokens = FIRST_WORDS.tokenize(as_strings([re.sub("['\u2019]", " ", part) for part in parts]))
     data = tokens.data.tobytes()
     return Counter(
         data[start:end].decode()

@@ -254,9 +254,9 @@ def between_0_and_1(**given: float) -> None:
 def tokenizer_and_language(tokenizer: str, language: str | None) -> tuple[Tokenizer, str | None]:
     """Return an artefact's tokeniser, and its language where that is no part of the rule."""
     from quietcorpus.indexes.languages import LANGUAGES
-    from quietcorpus.indexes.tokenizer import NAME
+    from quietcorpus.indexes.tokenizers import Tokenizer
 
-    if tokenizer != NAME or language is None:
+    if Tokenizer(tokenizer).takes_language or language is None:
         return named_tokenizer(tokenizer, language), None
     if language not in LANGUAGES:
         raise InputError(

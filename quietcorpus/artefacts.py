@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from quietcorpus.indexes.word_index_manifest import IndexManifest
 
 
-_WITHOUT_SPACES = ("ja", "zh")
-
-
 @checked
 @process_restored()
 def build_index(
@@ -38,7 +35,7 @@ def build_index(
     seed: int = 1,
     words: Place | None = None,
     search: str | None = None,
-    tokenizer: str = "unicode-words-v1",
+    tokenizer: str = "unicode-words-v2",
     language: str | None = None,
     rescale: str | None = None,
     public_weights: Place | None = None,
@@ -58,7 +55,7 @@ def build_index(
         words: the words of a `.faiss` or `.npy` file, one per line; by default, its `.txt`.
         search: inverted lists for the engine `faiss-ivf`, as in `ivf:lists=4096`.
         tokenizer: the rule by which releases find the words of texts, as in a spec.
-        language: the language, as a code. It is part of the rule `icu-words-v1`, and is recorded
+        language: the language, as a code. It is part of the rule `icu-words-v2`, and is recorded
             with any other.
         rescale: a map of the vectors, so that epsilon is per unit of another distance:
             such as `covariance:lambda=0.2` or `information:power=1`.
@@ -164,7 +161,7 @@ def build_candidates(
 @checked
 @process_restored()
 def build_vocabulary(
-    output: Place, language: str, *, words: int = 20_000, tokenizer: str | None = None
+    output: Place, language: str, *, words: int | None = None, tokenizer: str | None = None
 ) -> dict[str, Any]:
     """Make a public vocabulary: the most frequent words of a language, as wordfreq has them.
 
@@ -173,9 +170,10 @@ def build_vocabulary(
     Args:
         output: an empty place for the vocabulary.
         language: the language, as a code.
-        words: the number of words.
-        tokenizer: the rule by which releases find the words of texts; by default `icu-words-v1` for
-            Chinese and Japanese, else `unicode-words-v1`.
+        words: the number of words; 20,000 by default, or all if there are fewer.
+        tokenizer: the rule by which releases find the words of texts, which their specs must name;
+            by default `icu-words-v2` for a language whose words differ by it, else
+            `unicode-words-v2`.
 
     Returns:
         The manifest: source, licence, language, words and tokeniser.
@@ -184,8 +182,11 @@ def build_vocabulary(
         InputError: anything that a person can fix.
     """
     whole(words=words)
-    rule = tokenizer or ("icu-words-v1" if language in _WITHOUT_SPACES else "unicode-words-v1")
-    named = named_tokenizer(rule, language if rule == "icu-words-v1" else None)
+    from quietcorpus.indexes.tokenizers import ICU_WORDS_NAME, UNICODE_WORDS, Tokenizer
+    from quietcorpus.pipelines.init.proposal import RULES
+
+    rule = tokenizer or (ICU_WORDS_NAME if language in RULES else UNICODE_WORDS.name)
+    named = named_tokenizer(rule, language if Tokenizer(rule).takes_language else None)
     from quietcorpus.pipelines.artefacts import vocabulary as job
 
     return job.build(fspath(output), language=language, words=words, tokenizer=named)
@@ -200,7 +201,7 @@ def build_pool(
     provenance: str,
     text: str = "text",
     encoder: str = "all-MiniLM-L6-v2",
-    tokenizer: str = "unicode-words-v1",
+    tokenizer: str = "unicode-words-v2",
     language: str | None = None,
     search: str | None = None,
     seed: int = 1,
@@ -217,7 +218,7 @@ def build_pool(
         encoder: a folder, or the name, of a sentence-transformers model, or `lsa`: one by the
             texts' own words, which the pool carries.
         tokenizer: the rule by which `lsa` finds words, as in a spec.
-        language: the language, as a code. It is part of the rule `icu-words-v1`, and is recorded
+        language: the language, as a code. It is part of the rule `icu-words-v2`, and is recorded
             with any other.
         search: inverted lists, as in `ivf:lists=4096`, or `ivf:lists=4096,probes=64` to search 64
             of them for a document. Pools of more than 100,000 texts have them in any case; by

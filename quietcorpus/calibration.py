@@ -205,7 +205,7 @@ def calibrate_bags(
     epsilons: Sequence[Number],
     bins: Sequence[int] = (100, 200, 400, 800, 1600),
     maps: Sequence[TriedMap] = ("frequency",),
-    tokenizer: str = "unicode-words-v1",
+    tokenizer: str = "unicode-words-v2",
     language: str | None = None,
     text: str = "text",
     documents: int | None = None,
@@ -224,7 +224,7 @@ def calibrate_bags(
         bins: numbers of bins to try; those above the number of words are left out.
         maps: the maps to try; `none` has a bin for every term.
         tokenizer: the rule by which the planned release finds words, as in a spec.
-        language: of `icu-words-v1`: the language of the texts, as a code.
+        language: of `icu-words-v2`: the language of the texts, as a code.
         text: the column of the text.
         documents: the number of documents that will be released; None for all there are. All of
             them, times the number of bins, must fit in memory.

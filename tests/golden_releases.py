@@ -24,6 +24,7 @@ from quietcorpus.indexes import candidates, pool, word_index
 from quietcorpus.indexes.pool import Pool, PoolManifest
 from quietcorpus.indexes.recoder import WIDTHS, Recoder
 from quietcorpus.indexes.sentences import NAME
+from quietcorpus.indexes.tokenizers import FIRST_WORDS
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.indexes.word_index_manifest import METRICS, IndexManifest
 from quietcorpus.mechanisms.deep_candidate import on_grid
@@ -44,20 +45,25 @@ TEXTS = [
 ]
 ENCODER = EncoderSource("mechanism.encoder", "hashed", "0" * 64, "torch", "float32", "none")
 PUBLIC = {"public": "words.txt"}
+FIRST = {"tokenizer": FIRST_WORDS.name}
+"""The rule of releases that were made before there was another."""
+INDEXED = {"index": "index", **FIRST}
 KINDS: dict[str, dict[str, Any]] = {
     "bag-of-words": {
         **{"precision": 3, "epsilon": 4, "histogram_epsilon": 1, "vocabulary": PUBLIC},
         **{"compression": {"method": "frequency", "size": 8}, "include": ["bins"]},
+        **FIRST,
     },
     "histogram": {
         **{"precision": 3, "epsilon": 1},
+        **FIRST,
         "vocabulary": {"private": {"epsilon": 0.8, "delta": 0.01}},
     },
-    "words": {"mechanism": "madlib", "epsilon": 2, "index": "index", "out_of_vocabulary": "draw"},
-    "words, vickrey": {"mechanism": "vickrey", "epsilon": 2, "tuning": 0.5, "index": "index"},
-    "words, brr": {"mechanism": "brr", "epsilon": 1, "index": "index"},
-    "words, tem": {"mechanism": "tem", "epsilon": 2, "truncation": 2, "index": "index"},
-    "words, exponential": {"mechanism": "exponential", "epsilon": 9, "index": "index"},
+    "words": {"mechanism": "madlib", "epsilon": 2, **INDEXED, "out_of_vocabulary": "draw"},
+    "words, vickrey": {"mechanism": "vickrey", "epsilon": 2, "tuning": 0.5, **INDEXED},
+    "words, brr": {"mechanism": "brr", "epsilon": 1, **INDEXED},
+    "words, tem": {"mechanism": "tem", "epsilon": 2, "truncation": 2, **INDEXED},
+    "words, exponential": {"mechanism": "exponential", "epsilon": 9, **INDEXED},
     "sentence-embeddings": {
         **{"mechanism": "deep-candidate", "epsilon": 9, "candidates": "candidates"},
         **{"projections": 5, "encoder": "hashed"},
@@ -81,6 +87,7 @@ KINDS: dict[str, dict[str, Any]] = {
         **{"method": "cooccurrence", "user": "author", "users": 120, "epsilon": 60},
         **{"delta": 1e-3, "vocabulary": {"private": {"epsilon": 20, "delta": 1e-4, "words": 5}}},
         **{"dimensions": 2, "few_users": "accept"},
+        **FIRST,
     },
 }
 
@@ -112,7 +119,7 @@ def _make_index() -> None:
         **{"seed": 0, "measures": {}, "distances": apart, "builder": "test"},
     )
     Path("index").mkdir()
-    word_index.save("index", manifest, Vocabulary(WORDS), vectors, codes)
+    word_index.save("index", manifest, Vocabulary(WORDS, FIRST_WORDS), vectors, codes)
 
 
 def _make_candidates() -> None:

@@ -39,7 +39,7 @@ def index_of(words: list[str], vectors: np.ndarray, codes: np.ndarray) -> WordIn
     apart = {metric: {"mean": "1", "maximum": "2", "largest_met": "2"} for metric in METRICS}
     source = {"uri": "v", "sha256": "0"}
     manifest = IndexManifest(
-        "public", None, source, *sizes, "unicode-words-v1", 0, {}, apart, "test"
+        "public", None, source, *sizes, "unicode-words-v2", 0, {}, apart, "test"
     )
     return WordIndex(
         manifest, Vocabulary(words), vectors.astype(np.float32), codes.astype(np.uint64)

@@ -25,7 +25,7 @@ from quietcorpus.indexes.assignment import Assignment
 from quietcorpus.indexes.compression import Method
 from quietcorpus.indexes.inverted_lists import around
 from quietcorpus.indexes.search import EXACT, SearchEngine, Searching
-from quietcorpus.indexes.tokenizers import UNICODE_WORDS
+from quietcorpus.indexes.tokenizers import FIRST_WORDS
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.mechanisms.accounting import Group, Schedule
@@ -72,9 +72,10 @@ from quietcorpus.transforms.users.votes import UserVoting
 from quietcorpus.transforms.votes import SearchedLists, Strata, Voting
 
 KEY = ReleaseKey.derive(bytes(range(32)), "laws", b"corpus")
-WORDS = Vocabulary(TERMS)
+WORDS = Vocabulary(TERMS, FIRST_WORDS)
 LISTS = around(ALIKE.vectors[::4], ALIKE.vectors)
-LISTED = WordIndex(ALIKE.manifest, WORDS, ALIKE.vectors, ALIKE.codes, lambda: LISTS)
+FIRST_MANIFEST = replace(ALIKE.manifest, tokenizer=FIRST_WORDS.record)
+LISTED = WordIndex(FIRST_MANIFEST, WORDS, ALIKE.vectors, ALIKE.codes, lambda: LISTS)
 USERS = BoundedUsers("author", "plan", ("free", "paid"), tokens=50)
 SETTINGS = SkipGram(4, 2, 5, 1.0)
 PAIRS = Cooccurrences(2, (100, 512), ClippedSum(Fraction(3, 2)), USERS)
@@ -98,7 +99,14 @@ def words(
     source = IndexSource("index", "memory", "digest")
     tuning = Fraction(1, 3) if mechanism is WordMechanism.VICKREY else None
     given = WordsParameters(
-        mechanism, Fraction(3, 2), "word", "draw", source, search, tuning=tuning
+        mechanism,
+        Fraction(3, 2),
+        "word",
+        "draw",
+        source,
+        search,
+        tuning=tuning,
+        tokenizer=FIRST_WORDS,
     )
     return WordPrivatizer(given, LISTED, KEY).release(given_texts).rows.to_pylist()
 
@@ -156,7 +164,7 @@ class _Candidates:
 
 def selected(selection: Any, parameters: dict[str, Value]) -> Any:
     """The terms that are selected of a hundred, by sums around the threshold."""
-    select = vocabulary._Select(selection, lambda: KEY, parameters, 1, UNICODE_WORDS)
+    select = vocabulary._Select(selection, lambda: KEY, parameters, 1, FIRST_WORDS)
     select.start_bundle()
     sums = {f"t{n}": selection.threshold for n in range(100)}
     return sorted(
@@ -178,7 +186,7 @@ def read_by(reader: Any, folder: Path, *side: Any) -> Any:
 
 def user_words(folder: Path) -> Any:
     def reader(corpus: Corpus) -> user_vocabulary._ReadWords:
-        return user_vocabulary._ReadWords(corpus, USERS, 9, lambda: KEY, UNICODE_WORDS)
+        return user_vocabulary._ReadWords(corpus, USERS, 9, lambda: KEY, FIRST_WORDS)
 
     return read_by(reader, folder)
 

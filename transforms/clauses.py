@@ -16,7 +16,7 @@ def refuse_clauses(terms: Sequence[str], tokenizer: Tokenizer) -> None:
     """
     if are_clauses(terms):
         remedy = f"give `tokenizer: {{name: {ICU_WORDS_NAME}, language: ...}}`"
-        if tokenizer.name == ICU_WORDS_NAME:
+        if tokenizer.takes_language:
             remedy = (
                 f"{ICU_WORDS_NAME} has no dictionary for it; put spaces between its words first"
             )

@@ -50,6 +50,9 @@ def load(artefact: FileSource, tokenizer: Tokenizer) -> Vocabulary:
         ) from None
     if not all(isinstance(term, str) for term in terms):
         raise InputError(f"{artefact.key}: {artefact.uri} holds terms that are not strings")
+    if len(set(terms)) == len(terms):  # letters of one word may make two terms one
+        listed = tokenizer.respelled(pa.array(terms, pa.large_string())).to_pylist()
+        terms = list(dict.fromkeys(listed))
     try:
         return Vocabulary(terms, tokenizer)
     except VocabularyError as error:

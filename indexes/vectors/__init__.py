@@ -93,30 +93,46 @@ def read(
         else:
             rows = _rows(name, stream, open_sibling)
     rows.check_shape()
-    kept = None if tokenizer is None else _kept(rows.words, tokenizer)
+    if tokenizer is None:
+        rows.check(None)
+        return WordVectors(rows.words, rows.values, lists)
+    spelled, kept = _kept(rows.words, tokenizer)
     rows.check(kept)
-    vectors = WordVectors(rows.words, rows.values, lists)
-    return vectors if kept is None else vectors.restricted(kept)
+    return WordVectors(spelled, rows.values, lists).restricted(kept)
 
 
 def reachable(vectors: WordVectors, tokenizer: Tokenizer) -> WordVectors:
     """Keep the words that the tokeniser yields, each as its own one token, in their order.
 
+    Words in lower case are spelled as the tokeniser has them. Of words that are spelled alike then,
+    the first is kept.
+
     Raises VectorsError if fewer than two are left.
     """
-    return vectors.restricted(_kept(vectors.words, tokenizer))
+    words, kept = _kept(vectors.words, tokenizer)
+    return WordVectors(words, vectors.values, vectors.lists).restricted(kept)
 
 
-def _kept(words: list[str], tokenizer: Tokenizer) -> npt.NDArray[np.bool_]:
-    """Return which words the tokeniser yields; raises VectorsError for fewer than two."""
-    terms = pa.array(words, pa.large_string())
+def _kept(words: list[str], tokenizer: Tokenizer) -> tuple[list[str], npt.NDArray[np.bool_]]:
+    """Return words as the tokeniser spells them, and which of them it yields.
+
+    Raises VectorsError for fewer than two.
+    """
+    terms = tokenizer.respelled(pa.array(words, pa.large_string()))
     kept = is_reachable(terms, tokenizer.spelled(terms), tokenizer)
+    spelled: list[str] = terms.to_pylist()
+    first = dict(zip(reversed(spelled), range(len(words) - 1, -1, -1), strict=True))
+    # A word that is there twice is a fault, which is found later, and no other spelling.
+    others = (
+        first[spelled[n]] == n or words[first[spelled[n]]] == words[n] for n in range(len(words))
+    )
+    kept &= np.fromiter(others, np.bool_, len(words))
     if kept.sum() < 2:
         raise VectorsError(
             f"holds {kept.sum()} words (of {len(kept)}) that the tokeniser {tokenizer.name} "
             "yields; give vectors of at least two lower-case words of letters alone"
         )
-    return kept
+    return spelled, kept
 
 
 def _rows(name: str, stream: IO[bytes], open_sibling: Callable[[str], IO[bytes]]) -> Rows:

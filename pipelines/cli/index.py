@@ -248,16 +248,14 @@ def narrow_pool(release: str, pool: str, output: str, **given: Any) -> Iterator[
 @click.option("--language", required=True, help="The language, as a code, such as en, de or ja.")
 @click.option(
     "--words",
-    default=20_000,
-    show_default=True,
     type=click.IntRange(1),
-    help="The number of words, the most frequent ones.",
+    help="The number of words, the most frequent ones; 20,000 by default, or all of fewer.",
 )
 @click.option(
     "--tokenizer",
     type=click.Choice(TOKENIZERS),
     help="The rule that finds the words of texts, as in the spec of a release; by default "
-    "icu-words-v1 for Chinese and Japanese, else unicode-words-v1.",
+    "icu-words-v2 for a language whose words differ by it, else unicode-words-v2.",
 )
 def build_vocabulary(output: str, **given: Any) -> Iterator[str]:
     """Make a public vocabulary of the most frequent words of a language, from wordfreq.
@@ -269,6 +267,11 @@ def build_vocabulary(output: str, **given: Any) -> Iterator[str]:
     yield f"vocabulary    {output}/words.txt"
     yield f"words         {made['words']:,}, {made['language']}, from {made['source']}"
     yield f"licence       {made['licence']}"
+    rule = made["tokenizer"]
+    if isinstance(rule, dict):
+        yield f"in the spec   tokenizer: {{name: {rule['name']}, language: {rule['language']}}}"
+    if "limit" in made:
+        yield f"note          {made['limit']}"
 
 
 @command("show", group=index, short_help="Print what an index or a set of candidates holds.")

@@ -12,7 +12,8 @@ import click
 from quietcorpus.transforms.errors import shown
 
 _SMALLEST, _LARGEST = Decimal("0.000001"), Decimal(1_000_000)
-TOKENIZERS = "unicode-words-v1", "icu-words-v1"  # whose own module loads slowly
+# Their own module loads slowly.
+TOKENIZERS = "unicode-words-v2", "icu-words-v2", "unicode-words-v1", "icu-words-v1"
 _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 engine_option = click.option(
@@ -83,10 +84,10 @@ def tokenizer_options(of: str, *, recorded: bool = False) -> _Decorator:
             type=click.Choice(TOKENIZERS),
             help=f"The rule that finds the words of {of}, as in the spec of a release.",
         )
-        of_language = "The language, as a code; it is recorded, and part of the rule icu-words-v1."
+        of_language = "The language, as a code; it is recorded, and part of the rule icu-words-v2."
         spoken = click.option(
             "--language",
-            help=of_language if recorded else "The language, as a code, for icu-words-v1 alone.",
+            help=of_language if recorded else "The language, as a code, for icu-words-v2 alone.",
         )
         return named(spoken(command))
 

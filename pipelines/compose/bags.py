@@ -89,7 +89,7 @@ class PrivatizeBags(OfVocabulary):
             histogram_epsilon: of the histogram by which the words of a bin are drawn.
             accounting: `tight` unless given.
             include: `["bins"]` adds the noisy counts of bins to every row.
-            tokenizer: the rule that finds words, as in a spec; `unicode-words-v1` unless given.
+            tokenizer: the rule that finds words, as in a spec; `unicode-words-v2` unless given.
             text: the field of the text.
             id: the field of the id, a string, bytes or a whole number, unique in the input.
             keep: fields that are copied as they are: nothing protects them.

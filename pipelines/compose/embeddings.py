@@ -88,7 +88,7 @@ class LearnEmbeddings(ComposedKind):
             dimensions: of the vectors; 100 unless given.
             window: how many words apart two words of a pair may be; 5 unless given.
             few_users: `accept` releases even if there are too few users for the noise.
-            tokenizer: the rule that finds words, as in a spec; `unicode-words-v1` unless given.
+            tokenizer: the rule that finds words, as in a spec; `unicode-words-v2` unless given.
             text: the field of the text.
             id: the field of the id, a string, bytes or a whole number, unique in the input.
             errors: what a row does whose text or id is null or unreadable: fail the job, or go to

@@ -49,7 +49,7 @@ class ReleaseHistogram(OfVocabulary):
             precision: N; adding or removing N words of one text is hidden.
             epsilon: of the histogram.
             vocabulary: `{"public": PATH}`, or `{"private": {"epsilon": ..., "delta": ...}}`.
-            tokenizer: the rule that finds words, as in a spec; `unicode-words-v1` unless given.
+            tokenizer: the rule that finds words, as in a spec; `unicode-words-v2` unless given.
             text: the field of the text.
             id: the field of the id, a string, bytes or a whole number, unique in the input.
             errors: what a row does whose text or id is null or unreadable: fail the job, or go to

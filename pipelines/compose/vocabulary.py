@@ -32,7 +32,7 @@ class _SelectionSpec(Strict):
     precision: Count
     epsilon: Epsilon
     delta: Delta
-    tokenizer: TokenizerSpec = "unicode-words-v1"
+    tokenizer: TokenizerSpec = "unicode-words-v2"
 
     @model_validator(mode="after")
     def _enough_epsilon(self) -> _SelectionSpec:
@@ -70,7 +70,7 @@ class SelectVocabulary(Composed):
             precision: N; adding or removing N words of one text is hidden.
             epsilon: of the selection.
             delta: of the selection.
-            tokenizer: the rule that finds words, as in a spec; `unicode-words-v1` unless given.
+            tokenizer: the rule that finds words, as in a spec; `unicode-words-v2` unless given.
             text: the field of the text.
             id: the field of the id, a string, bytes or a whole number, unique in the input.
             errors: what a row does whose text or id is null or unreadable: fail the job, or go to

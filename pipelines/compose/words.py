@@ -64,7 +64,7 @@ class PrivatizeWords(ComposedKind):
                 exactly one of the two.
             out_of_vocabulary: leave out a word that the index lacks, or put a random word there.
             search: the engine that finds words, as in a spec; exact unless given.
-            tokenizer: the rule that finds words, as in a spec; `unicode-words-v1` unless given.
+            tokenizer: the rule that finds words, as in a spec; `unicode-words-v2` unless given.
             truncation: for `tem`, the distance beyond which all words are equally likely; by
                 epsilon unless given.
             tuning: for `vickrey`, which needs it: how much the second nearest word is preferred,

@@ -62,6 +62,7 @@ class Answers:
         release: the release's id.
         language: the code of the texts' language, or None if it is not known.
         escape: the character that escapes quotes in CSV, or None.
+        traditional: whether they are Chinese in traditional characters.
     """
 
     corpus: str
@@ -76,6 +77,7 @@ class Answers:
     release: str = "release"
     language: str | None = None
     escape: str | None = None
+    traditional: bool = False
 
 
 def unit(wanted: Wanted, protected: Protected | None) -> Protected:
@@ -132,7 +134,8 @@ def answers(
         given.get("label"),
         tuple(columns.label_columns(found, text)),
         _release_id(corpus, wanted, protected),
-        _language(wanted, given.get("language") or _written_in(found, text)),
+        _language(wanted, given.get("language") or _column(found, text).language),
+        traditional=_column(found, text).traditional,
     )
 
 
@@ -151,8 +154,8 @@ def _check_types(
             )
 
 
-def _written_in(found: Sequence[columns.Column], text: str) -> str | None:
-    return next(one.language for one in found if one.name == text)
+def _column(found: Sequence[columns.Column], name: str) -> columns.Column:
+    return next(one for one in found if one.name == name)
 
 
 def _language(wanted: Wanted, language: str | None) -> str | None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quietcorpus.indexes.segmentation import letters_by_script
-from quietcorpus.indexes.written_language import language_of
+from quietcorpus.indexes.written_language import is_traditional, language_of
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.columns import is_text
 from quietcorpus.transforms.reading.csv_files import ESCAPE
@@ -57,6 +57,7 @@ class Column:
     tells_apart: bool = True
     language: str | None = None
     fault: str | None = None
+    traditional: bool = False
 
     @classmethod
     def of(cls, first: FirstValues) -> Column:
@@ -70,6 +71,7 @@ class Column:
         counts = [letters_by_script(text) for text in texts]
         apart = sum(len(text.split()) for text in texts)
         together = sum((own.total() - own["kana"]) // 3 for own in counts)
+        language = language_of(texts) if texts else None
         return cls(
             first.name,
             len(values) + first.missing,
@@ -78,7 +80,8 @@ class Column:
             pc.count_distinct(values).as_py(),
             first.missing,
             _tells_apart(values),
-            language_of(texts) if texts else None,
+            language,
+            traditional=language == "zh" and is_traditional(texts),
         )
 
     @property

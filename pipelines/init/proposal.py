@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from ruamel.yaml import YAML
 
-from quietcorpus.indexes.languages import DOTLESS, ELIDED, LANGUAGES, MARKED
+from quietcorpus.indexes.languages import DOTLESS, ELIDED, LANGUAGES
+from quietcorpus.indexes.letters import SPELLED
 from quietcorpus.indexes.segmentation import DIVIDED
 from quietcorpus.indexes.tokenizers import EXTRA, ICU_WORDS_NAME
 from quietcorpus.pipelines.artefacts.vocabulary import LISTED
@@ -16,13 +17,13 @@ from quietcorpus.pipelines.init.lines import line, note, quoted
 from quietcorpus.pipelines.spec.loading import as_spec
 
 _ENGLISH = "en"
-_RULES: Mapping[str, str] = {
+RULES: Mapping[str, str] = {
     **dict.fromkeys(DIVIDED, "texts have no spaces between words, and a dictionary divides them"),
     **dict.fromkeys(ELIDED, "elided words stand alone"),
+    **dict.fromkeys(SPELLED, "letters that others are written for are one"),
     **dict.fromkeys(DOTLESS, "I is the capital of the dotless letter"),
-    **dict.fromkeys(MARKED, "points, harakat and joiners make no difference between words"),
 }
-"""The reasons for `icu-words-v1`, by the languages whose words differ by it."""
+"""The reasons for `icu-words-v2`, by the languages whose words differ by it."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ def propose(answers: Answers) -> Proposal:
 def _head(answers: Answers) -> list[str]:
     lines = [
         "# A first spec. Read what stands beside each value before anything is released.",
-        *_of_language(answers.language),
+        *_of_language(answers.language, traditional=answers.traditional),
         line("release", answers.release, "an id of its own"),
         "input:",
         f"  path: {quoted(answers.corpus)}",
@@ -74,11 +75,16 @@ def _head(answers: Answers) -> list[str]:
     return [*lines, f"output: releases/{answers.release}"]
 
 
-def _of_language(language: str | None) -> list[str]:
+def _of_language(language: str | None, *, traditional: bool) -> list[str]:
     if language is None:
         return note("The texts' language was not recognised: `--language` gives it to `init`.")
     return note(
         f"The texts are taken for {LANGUAGES[language]}{_NOT_TOLD_APART.get(language, '')}."
+        + (
+            " They are in traditional characters, of which no command lists words."
+            if traditional
+            else ""
+        )
     )
 
 
@@ -105,7 +111,7 @@ def _chosen(answers: Answers) -> list[str]:
 def _list_of_words(answers: Answers) -> str | None:
     """Return the command that writes a public list; None for a language of which it has none."""
     language = answers.language or _ENGLISH
-    if language not in LISTED:
+    if language not in LISTED or answers.traditional:
         return None
     return f"quietcorpus index build-vocabulary{_of_words(language)} --output words"
 
@@ -116,7 +122,7 @@ def _of_tokenizer(answers: Answers) -> str:
 
 
 def _of_words(language: str) -> str:
-    named = f" --tokenizer {ICU_WORDS_NAME}" if language in _RULES else ""
+    named = f" --tokenizer {ICU_WORDS_NAME}" if language in RULES else ""
     return f"{named} --language {language}"
 
 
@@ -277,9 +283,9 @@ def _of_own_list(answers: Answers) -> list[str]:
 
 def _tokenizer(answers: Answers) -> list[str]:
     language = answers.language
-    if language is None or language not in _RULES:
+    if language is None or language not in RULES:
         return []
-    why = f"Words of {LANGUAGES[language]} by the extra `{EXTRA}`: {_RULES[language]}."
+    why = f"Words of {LANGUAGES[language]} by the extra `{EXTRA}`: {RULES[language]}."
     return [*note(why), f"tokenizer: {{name: {ICU_WORDS_NAME}, language: {language}}}"]
 
 

@@ -18,6 +18,7 @@ from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card import statements
 from quietcorpus.pipelines.kinds.job import Job, refuse_repeated, splits_of
+from quietcorpus.pipelines.kinds.languages import require_rule
 from quietcorpus.pipelines.kinds.run_files import WriteRunFiles
 from quietcorpus.pipelines.kinds.tables import WriteTables
 from quietcorpus.pipelines.kinds.user_budgets import OF_NAMES, BudgetedUsers
@@ -66,6 +67,7 @@ class UserCorpus(BudgetedUsers):
             return cls(spec, None, selection, None, tokenizer)
         assert spec.vocabulary.public is not None
         public = FileSource.resolve("mechanism.vocabulary.public", spec.vocabulary.public)
+        require_rule(public, tokenizer)
         return cls(spec, public, None, len(load(public, tokenizer)), tokenizer)
 
     @property

@@ -9,8 +9,10 @@ from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.indexes.frequent_words import FrequentCounts, FrequentWords
 from quietcorpus.indexes.languages import LANGUAGES
 from quietcorpus.indexes.listed_words import ListedWords
+from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.pipelines.storage.files import read_bytes
 from quietcorpus.transforms.artefacts.files import FileSource
+from quietcorpus.transforms.errors import InputError
 
 
 def noticed(
@@ -42,7 +44,23 @@ def noticed_of_list(source: FileSource | None, counts: FrequentCounts) -> Sequen
     listed = _listed(source) if source else None
     if source is None or listed is None:
         return ()
+    if listed.language == "zh" and listed.frequent.is_traditional(counts):
+        return [
+            f"{source.key}: the corpus seems to be in traditional characters, and {source.uri} is "
+            "in simplified ones. Keep this line where the corpus is kept"
+        ]
     return noticed(source.key, source.uri, listed.language, listed.frequent, counts)
+
+
+def require_rule(source: FileSource, tokenizer: Tokenizer) -> None:
+    """Raise InputError for a list of `index build-vocabulary` that was made for another rule."""
+    listed = _listed(source)
+    if listed is not None and listed.tokenizer != tokenizer.title:
+        raise InputError(
+            f"{source.key}: {source.uri} was made for {listed.tokenizer}, and the release finds "
+            f"words by {tokenizer.title}; name that rule as `tokenizer`, or build the list again "
+            "with `--tokenizer`"
+        )
 
 
 def _listed(source: FileSource) -> ListedWords | None:

@@ -50,6 +50,7 @@ class VocabularyStep:
             return cls(None, selected, None, tokenizer)
         assert spec.vocabulary.public is not None
         artefact = FileSource.resolve("mechanism.vocabulary.public", spec.vocabulary.public)
+        languages.require_rule(artefact, tokenizer)
         return cls(artefact, None, len(load(artefact, tokenizer)), tokenizer)
 
     @property

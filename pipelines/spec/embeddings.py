@@ -149,7 +149,7 @@ class WordEmbeddingsSpec(MechanismSpec):
         Field(description="release even if there are too few users for the noise"),
     ] = None
     training: Annotated[TrainingSpec | None, Field(description="for `method: sgd` alone")] = None
-    tokenizer: TokenizerSpec = "unicode-words-v1"
+    tokenizer: TokenizerSpec = "unicode-words-v2"
 
     @model_validator(mode="after")
     def _one_budget(self) -> WordEmbeddingsSpec:

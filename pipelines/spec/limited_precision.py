@@ -47,7 +47,7 @@ class LimitedPrecisionSpec(MechanismSpec):
         ),
     ]
     vocabulary: Annotated[VocabularySpec, Field(description="the words that are counted")]
-    tokenizer: TokenizerSpec = "unicode-words-v1"
+    tokenizer: TokenizerSpec = "unicode-words-v2"
 
     def _rates(self) -> dict[str, Fraction]:
         private = self.vocabulary.private

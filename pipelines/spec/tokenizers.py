@@ -7,13 +7,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from quietcorpus.indexes.languages import LANGUAGES
-from quietcorpus.indexes.tokenizer import NAME
 from quietcorpus.indexes.tokenizers import ICU_WORDS_NAME, NAMES, Tokenizer, TokenizerError
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.pipelines.spec.values import Strict, of_key, of_value
 from quietcorpus.transforms.errors import InputError, shown
 
-Named = Literal["unicode-words-v1", "icu-words-v1"]
+Named = Literal["unicode-words-v2", "icu-words-v2", "unicode-words-v1", "icu-words-v1"]
 KEY = "mechanism.tokenizer"
 
 
@@ -24,14 +23,14 @@ def _language(value: str) -> str:
 
 
 class IcuWords(Strict):
-    """The rule `icu-words-v1`."""
+    """The rule `icu-words-v2`, or its first version."""
 
-    name: Annotated[Literal["icu-words-v1"], Field(description="the rule")]
+    name: Annotated[Literal["icu-words-v2", "icu-words-v1"], Field(description="the rule")]
     language: Annotated[
         Annotated[str, BeforeValidator(_language)] | None,
         Field(
-            description="the language of the texts, as a code of two letters: it decides elisions "
-            "and the dotted i",
+            description="the language of the texts, as a code of two letters: it decides letters, "
+            "elisions and the dotted i",
             json_schema_extra={"enum": [*LANGUAGES, None]},
         ),
     ] = None
@@ -46,11 +45,11 @@ def _canonical(value: Any) -> Any:
     if not isinstance(name, str) or name not in NAMES:
         problem = f"is not allowed: give one of {listed}"
         raise of_key("name", f"{shown(name)} {problem}") if value is not name else of_value(problem)
-    if name == ICU_WORDS_NAME:
+    if Tokenizer(name).takes_language:
         return value if isinstance(value, dict) else {"name": name}
     if isinstance(value, dict) and len(value) > 1:
         raise of_key(
-            "", f"{NAME} is the same for all languages; give its name alone, or {ICU_WORDS_NAME}"
+            "", f"{name} is the same for all languages; give its name alone, or {ICU_WORDS_NAME}"
         )
     return name
 

@@ -142,7 +142,7 @@ class WordsSpec(MechanismSpec):
         Literal["drop", "draw"],
         Field(description="leave out a word that the index lacks, or put a random word there"),
     ] = "drop"
-    tokenizer: TokenizerSpec = "unicode-words-v1"
+    tokenizer: TokenizerSpec = "unicode-words-v2"
     truncation: Annotated[
         Distance | None,
         Field(

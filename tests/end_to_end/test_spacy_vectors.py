@@ -64,7 +64,7 @@ def test_words_get_their_own_vectors(
 
     # As the guide has it: capitals are left out.
     np.savez(tmp_path / "french.npz", words=np.array(words), vectors=vectors)
-    spoken = {"tokenizer": "icu-words-v1", "language": "fr"}
+    spoken = {"tokenizer": "icu-words-v2", "language": "fr"}
     made = {"provenance": "public", "bits": 64}
     pytest.importorskip("icu4py")
     qc.build_index(tmp_path / "french.npz", tmp_path / "index", **made, **spoken)

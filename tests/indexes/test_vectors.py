@@ -240,7 +240,7 @@ def test_reachable_words() -> None:
 
 def test_too_few_reachable_words() -> None:
     vectors = WordVectors(["The", "the", "."], VALUES)
-    message = r"holds 1 words \(of 3\) that the tokeniser unicode-words-v1 yields; give"
+    message = r"holds 1 words \(of 3\) that the tokeniser unicode-words-v2 yields; give"
     with pytest.raises(VectorsError, match=message):
         reachable(vectors, UNICODE_WORDS)
     assert len(reachable(WordVectors(["The", "the", "of"], VALUES), UNICODE_WORDS).words) == 2

@@ -62,7 +62,7 @@ def test_words_with_one_hash_are_told_apart() -> None:
         ([], "holds no terms"),
         (["a", "b", "a"], r"holds 'a' more than once \(1 terms are repeated\); list every term"),
         (["b", "a", "b", "a", "c"], r"more than once \(2 terms are repeated\)"),
-        (["ok", ""], "holds '', which the tokeniser unicode-words-v1 never yields"),
+        (["ok", ""], "holds '', which the tokeniser unicode-words-v2 never yields"),
         (["ok", "Two"], "holds 'Two'"),
         (["ok", "two words"], r"holds 'two words'.*\(1 such terms\); give lower-case words"),
         (["ok", "mp3", "7", "a_b"], r"holds 'mp3'.*\(3 such terms\)"),

@@ -102,7 +102,7 @@ def test_a_tokenizer_and_users_are_given_as_mappings(tmp_path: Path) -> None:
         {"id": f"c{number}", "text": text, "who": f"u{number}", "tier": "usual"}
         for number, text in enumerate(texts * 30)
     ]
-    rule = "tokenizer: {name: icu-words-v1, language: fr}, vocabulary: {public: words.txt}"
+    rule = "tokenizer: {name: icu-words-v2, language: fr}, vocabulary: {public: words.txt}"
     learned = (
         "user: who, users: 120, delta: 1.0e-5, dimensions: 2, few_users: accept, "
         "budgets: {column: tier, epsilon: {usual: 50}}"

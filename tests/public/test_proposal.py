@@ -283,11 +283,11 @@ TURKISH = "bu şehir çok eski ve bir tarih kitabı gibi, ama her gün daha da b
 @pytest.mark.parametrize(
     ("text", "language", "rule"),
     [
-        ("น้ำท่วมที่กรุงเทพฯ", "th", "icu-words-v1"),
-        ("我喜欢在北京大学学习中文", "zh", "icu-words-v1"),
-        ("私は東京タワーへ行きました", "ja", "icu-words-v1"),
-        (TURKISH, "tr", "icu-words-v1"),
-        ("le chat est sur la table et il ne veut pas de l'eau", "fr", "icu-words-v1"),
+        ("น้ำท่วมที่กรุงเทพฯ", "th", "icu-words-v2"),
+        ("我喜欢在北京大学学习中文", "zh", "icu-words-v2"),
+        ("私は東京タワーへ行きました", "ja", "icu-words-v2"),
+        (TURKISH, "tr", "icu-words-v2"),
+        ("le chat est sur la table et il ne veut pas de l'eau", "fr", "icu-words-v2"),
         ("der Hund ist nicht in dem Haus und die Katze auch nicht", "de", None),
         ("안녕하세요 저는 학생입니다", "ko", None),
         ("the dog is not in the house and the cat is not on it", "en", None),

@@ -199,7 +199,7 @@ def test_what_cannot_be_compared_is_refused(
     ten = index_of(WORDS[:10], vectors_of(10, 4), "ten")
     assert "second: it has 10 words of the first" in refused(first, ten, output)
     assert "second: it has the vectors of the first" in refused(first, first, output)
-    thai = {"name": "icu-words-v1", "language": "th"}
+    thai = {"name": "icu-words-v2", "language": "th"}
     other = WordIndex(
         replace(second.manifest, tokenizer=thai), second.vocabulary, second.vectors, None
     )

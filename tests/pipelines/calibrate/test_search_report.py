@@ -34,7 +34,7 @@ def index() -> WordIndex:
     vectors = clustered(COUNT, 12)
     apart = {metric: {"mean": "1", "maximum": "2", "largest_met": "2"} for metric in METRICS}
     manifest = IndexManifest(
-        "public", None, {}, COUNT, 12, 64, "unicode-words-v1", 0, {}, apart, "t"
+        "public", None, {}, COUNT, 12, 64, "unicode-words-v2", 0, {}, apart, "t"
     )
     lists = inverted_lists.train(vectors, 20, seed=1, threads=1)
     codes = np.zeros((COUNT, 1), np.uint64)

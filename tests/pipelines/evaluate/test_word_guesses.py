@@ -47,7 +47,7 @@ def index() -> WordIndex:
     apart = {metric: {"mean": "4", "maximum": "10", "largest_met": "9"} for metric in METRICS}
     source = {"uri": "v", "sha256": "0"}
     manifest = IndexManifest(
-        "public", None, source, SIZE, 2, 64, "unicode-words-v1", 0, {}, apart, "test"
+        "public", None, source, SIZE, 2, 64, "unicode-words-v2", 0, {}, apart, "test"
     )
     codes = np.arange(SIZE, dtype=np.uint64)[:, None]
     return WordIndex(manifest, Vocabulary(WORDS), places.astype(np.float32), codes)

@@ -24,7 +24,7 @@ def test_identity_and_account_follow_the_rule(kind: str) -> None:
     # Kills: a run that another ICU may finish; words of two rules in one account; and a rule that
     # renames the runs and the accounts of the first one.
     found = []
-    for rule in ("unicode-words-v1", {"name": "icu-words-v1", "language": "th"}):
+    for rule in ("unicode-words-v2", {"name": "icu-words-v2", "language": "th"}):
         common = {"kind": kind, "precision": 10, "epsilon": 1, "vocabulary": VOCABULARY}
         spec = as_spec(
             {
@@ -37,6 +37,6 @@ def test_identity_and_account_follow_the_rule(kind: str) -> None:
         made = prepare(spec)
         found.append((made.computing, made.unit_scope))
     assert found == [
-        ("", "tokens of unicode-words-v1"),
-        (f"ICU {icu_version()}", "tokens of icu-words-v1 th"),
+        ("", "tokens of unicode-words-v2"),
+        (f"ICU {icu_version()}", "tokens of icu-words-v2 th"),
     ]

@@ -111,7 +111,7 @@ def test_what_is_good(loaded: Callable[..., SentencesSpec]) -> None:
         ({"projections": True}, f"mechanism.projections: True {WHOLE}"),
         ({"most_sentences": 0}, f"mechanism.most_sentences: 0 {WHOLE}"),
         ({"most_sentences": "all"}, f"mechanism.most_sentences: 'all' {WHOLE}"),
-        ({"tokenizer": "unicode-words-v1"}, "mechanism.tokenizer: unknown key; allowed here: kin"),
+        ({"tokenizer": "unicode-words-v2"}, "mechanism.tokenizer: unknown key; allowed here: kin"),
         (PROJECTED | {"directions": 0}, f"mechanism.directions: 0 {WHOLE}"),
         (PROJECTED | {"directions": 25}, "mechanism.directions: 25 is not allowed"),
         # What is another mechanism's.

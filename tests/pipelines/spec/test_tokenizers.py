@@ -14,7 +14,7 @@ from quietcorpus.pipelines.spec.schema import schema
 from quietcorpus.pipelines.spec.tokenizers import tokenizer_of
 from quietcorpus.transforms.errors import InputError
 
-V1, ICU = "unicode-words-v1", "icu-words-v1"
+V1, ICU = "unicode-words-v2", "icu-words-v2"
 THAI = {"name": ICU, "language": "th"}
 
 

@@ -40,7 +40,7 @@ def index() -> WordIndex:
     codes = np.random.default_rng().integers(0, 2**12, size=(COUNT, 1)).astype(np.uint64)
     apart = {metric: {"mean": "1", "maximum": "2", "largest_met": "2"} for metric in METRICS}
     manifest = IndexManifest(
-        "public", None, {}, COUNT, 12, 64, "unicode-words-v1", 0, {}, apart, "test"
+        "public", None, {}, COUNT, 12, 64, "unicode-words-v2", 0, {}, apart, "test"
     )
     lists = inverted_lists.train(vectors, 20, seed=1, threads=1)
     return WordIndex(manifest, Vocabulary(WORDS), vectors, codes, lambda: lists)
