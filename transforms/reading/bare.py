@@ -107,6 +107,8 @@ def _rebuilt(kind: pa.DataType, leaf: _Leaf) -> pa.DataType:
             raise TypeError("struct that repeats a field's name")
         return pa.struct([_field(field, leaf) for field in kind])
     if types.is_map(kind):
+        if types.is_null(kind.key_type):
+            raise TypeError("map without keys")
         key = pa.field("key", _rebuilt(kind.key_type, leaf), nullable=False)
         value = _field(kind.item_field, leaf).with_name("value")
         return pa.map_(key, value, kind.keys_sorted)

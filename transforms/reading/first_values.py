@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,6 +72,8 @@ def _looked_at(schema: pa.Schema, wide: Collection[str] = ()) -> dict[str, bool]
 
 
 def _is_of_use(kind: pa.DataType) -> bool:
+    if pa.types.is_nested(kind):
+        return False
     try:
         kind = bare(kind)
     except TypeError:
@@ -102,8 +105,11 @@ def _sizes(metadata: pq.FileMetaData) -> dict[str, int]:
     """Return the mean size of a value in the first row group that has rows, by column."""
     groups = map(metadata.row_group, range(metadata.num_row_groups))
     group = next(group for group in groups if group.num_rows)
-    columns = map(group.column, range(group.num_columns))
-    return {one.path_in_schema: one.total_uncompressed_size // group.num_rows for one in columns}
+    sizes = {}
+    for column in map(group.column, range(group.num_columns)):
+        with suppress(UnicodeError):  # the name of a field, within a column
+            sizes[column.path_in_schema] = column.total_uncompressed_size // group.num_rows
+    return sizes
 
 
 def _of_arrow(uri: str, most: int) -> list[FirstValues]:

@@ -141,6 +141,13 @@ def test_records(tmp_path: Path) -> None:
     assert (only.name, only.values.to_pylist()) == ("text", ["alpha", "beta"])
 
 
+def test_values_that_are_nested_deeply_are_not_looked_at(tmp_path: Path) -> None:
+    # Kills: one line that ends it, at the limit of Python's recursion.
+    deep = b'{"text": "a", "s": ' + b"[" * 500 + b"]" * 500 + b"}\n"
+    (tmp_path / "a.jsonl").write_bytes(deep)
+    assert by_name(first_values(str(tmp_path / "a.jsonl"), 9))["s"].values is None
+
+
 def test_damage_in_one_column_leaves_the_others(tmp_path: Path) -> None:
     # Kills: a file that init refuses and release reads.
     path = tmp_path / "a.parquet"
