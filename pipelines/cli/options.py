@@ -154,9 +154,12 @@ class Numbers(Number):
     name = "numbers"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return tuple(
-            sorted({super(Numbers, self).convert(part, param, ctx) for part in value.split(",")})
-        )
+        parts = value.split(",")
+        try:
+            [Decimal(part) for part in parts]
+        except InvalidOperation:  # a part of a long text would be short enough to be shown
+            self.fail(f"{shown(value)} is not a list of numbers", param, ctx)
+        return tuple(sorted({super(Numbers, self).convert(part, param, ctx) for part in parts}))
 
 
 class _Words(click.ParamType):

@@ -80,4 +80,5 @@ def test_a_column_that_names_nobody(workspace: Workspace, public_texts: Texts, c
     workspace.parquet({"text": ["a", "b"], "author": columns[column]})
     message = refusal(workspace, public_texts(**OF_USERS))
     assert message.startswith("mechanism.user: author in ")
-    assert "name a column of strings or numbers" in message
+    remedy = {"null": "name another column", "list": "name a column of strings or whole numbers"}
+    assert message.endswith(f"; {remedy[column]}")

@@ -190,7 +190,7 @@ def test_what_cannot_be_varied_is_refused(
         qc.vary(tmp_path / "once", tmp_path / "twice", backwards)
     with pytest.raises(InputError, match="lies in the release"):
         qc.vary(released, released / "inside", backwards)
-    with pytest.raises(InputError, match="command: give a list"):
+    with pytest.raises(InputError, match="command: expected a list"):
         qc.vary(released, tmp_path / "twice", "python paraphrase.py")
     with pytest.raises(InputError, match="holds a release already"):
         qc.vary(released, tmp_path / "once", backwards)

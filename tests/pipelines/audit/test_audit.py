@@ -113,7 +113,7 @@ def test_a_mechanism_that_fails_ends_with_1_and_is_written_all_the_same(
         (("spec.yaml", "--draws", "7"), "--draws"),
         (("spec.yaml", "--confidence", "1"), "--confidence"),
         (("spec.yaml", "--output", "input"), "not empty"),
-        (("spec.yaml", "--output", ""), "not a path"),
+        (("spec.yaml", "--output", ""), "give a path or a URI"),
         (("other.yaml",), "mechanism.vocabulary.public"),
     ],
 )
