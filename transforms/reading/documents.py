@@ -20,7 +20,7 @@ from quietcorpus.transforms.errors import cut, shown
 
 BATCH_DOCUMENTS = 1024
 BATCH_BYTES = 1 << 25
-_READING = 1  # the version of the rule that makes a record a document; a change raises it
+_READING = 2  # the version of the rule that makes a record a document; a change raises it
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ FORMATS = {
     ".feather": "arrow",
     ".jsonl": "json lines",
     ".ndjson": "json lines",
+    ".json": "json lines",  # as Spark and warehouses name it; an array of records is refused
     ".csv": "csv",
     ".txt": "text",
     ".cor": "text",

@@ -407,6 +407,8 @@ def test_formats_go_by_the_extension() -> None:
     assert file_format("a/x.csv.zst") == "csv"
     assert file_format("a/x.parquet") == "parquet"
     assert file_format("a/x.cor") == "text"
+    assert file_format("a/part-0.json.gz") == "json lines"
+    assert file_format("a/x.feather") == file_format("a/x.arrows") == "arrow"
     for name in ("x.pdf", "x.parquet.gz", "x", "x.gz"):
         with pytest.raises(InputError, match=f"input.path: {name} has no known extension; use one"):
             file_format(name)
