@@ -44,9 +44,10 @@ from quietcorpus.transforms.reading.spelling import plain_digits
 _LONGEST_NUMBER = 400
 _SHORTER_THAN_64_BITS = 19  # digits
 _COMPARED = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d{1,3})?")
-_OTHER_LINE_END = re.compile(rb"\r\s*[{[]")
+_OTHER_LINE_END = re.compile(rb"\r[^\S\r]*[{[]")
 _NO_NUMBER = secrets.token_hex(16)
-_STRING_OR_CONSTANT = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b(?!\s*:)')
+# A string that is not closed matches to the line's end: else each of its quotes would be tried.
+_STRING_OR_CONSTANT = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|-?\b(?:NaN|Infinity)\b(?!\s*:)')
 _LARGEST_WINDOW, _ZSTD_BYTES = 1 << 31, 1 << 12
 _UNREADABLE = (OSError, EOFError, zlib.error, zstandard.ZstdError, BeamIOError)
 
@@ -249,8 +250,10 @@ def _json_object(line: bytes) -> dict[str, Any]:
 def _huge_object(line: bytes) -> Any:
     """Parse a line with a number beyond all doubles, which becomes infinity here."""
     try:
-        return json.loads(line, parse_int=_within_64_bits, parse_constant=_refused)
-    except (ValueError, RecursionError):
+        found = json.loads(line, parse_int=_within_64_bits, parse_constant=_refused)
+        orjson.dumps(found)  # raises for half a surrogate pair, which Python's parser lets pass
+        return found
+    except (ValueError, TypeError, RecursionError):
         raise _Rejected("the line is not valid JSON in UTF-8") from None
 
 

@@ -9,6 +9,7 @@ import itertools
 import json
 import re
 import tempfile
+import time
 from decimal import Decimal
 from pathlib import Path
 
@@ -112,6 +113,8 @@ def test_json_lines_that_are_rejected(tmp_path: Path) -> None:
         b'{"text": "\\ud800 lone"}',
         b'{"text": "fine \\ud83e\\udd8a"}',
         b"NaN",
+        b'{"unused": 1e400, "text": "\\ud800 lone"}',
+        b'{"unused": 1e400, "text": "\xed\xa0\x80 lone"}',
     ]
     corpus = Corpus(written(tmp_path, "corpus.jsonl", b"\n".join(lines)))
     assert texts(corpus) == [(0, "good"), (12, "fine 🦊")]
@@ -128,6 +131,8 @@ def test_json_lines_that_are_rejected(tmp_path: Path) -> None:
         (10, "the line is not valid JSON in UTF-8"),
         (11, "the line is not valid JSON in UTF-8"),
         (13, "the line is not a JSON object"),
+        (14, "the line is not valid JSON in UTF-8"),
+        (15, "the line is not valid JSON in UTF-8"),
     ]
 
 
@@ -356,6 +361,15 @@ def test_constants_that_json_has_not(tmp_path: Path, constant: str) -> None:
 def test_constants_in_other_places_are_no_json(tmp_path: Path, line: str) -> None:
     path = written(tmp_path, "corpus.jsonl", b'{"text": "a"}\n' + line.encode() + b"\n")
     assert [row for row, _ in rejects(Corpus(path))] == [1]
+
+
+@pytest.mark.parametrize("line", [b'{"text": "' + b'\\"' * 200_000, b"{" + b"\r" * 200_000])
+def test_a_long_line_that_is_cut_is_rejected_at_once(tmp_path: Path, line: bytes) -> None:
+    # Kills: a search that begins anew at each escaped quote, which takes hours for a cut of 2 MB.
+    path = written(tmp_path, "corpus.jsonl", b'{"text": "a"}\n' + line)
+    start = time.process_time()
+    assert [row for row, _ in rejects(Corpus(path))] == [1]
+    assert time.process_time() - start < 5
 
 
 @pytest.mark.parametrize("window", [10, 27, 28, 31])
