@@ -336,8 +336,8 @@ def _such_as(filesystem: FileSystem, folder: str) -> str | None:
 def _named_by_datasets(files: list[FileMetadata], saved: set[str]) -> list[FileMetadata]:
     """Return the files without those in a saved dataset's folder that are not the dataset's.
 
-    They are an earlier dataset's, or results that the library keeps. `saved` are the folders that
-    may be of datasets.
+    They are an earlier dataset's, results that the library keeps, or its settings. `saved` are the
+    folders that may be of datasets.
     """
     folders = {posixpath.dirname(one.path) for one in files if one.path.endswith(".arrow")}
     names = {folder: _named_in_state(folder) for folder in folders & saved}
@@ -346,7 +346,8 @@ def _named_by_datasets(files: list[FileMetadata], saved: set[str]) -> list[FileM
         of_dataset = names.get(posixpath.dirname(place))
         return of_dataset is None or place in of_dataset
 
-    return [one for one in files if not one.path.endswith(".arrow") or is_named(one.path)]
+    kinds = (".arrow", ".json")
+    return [one for one in files if not one.path.endswith(kinds) or is_named(one.path)]
 
 
 def _refuse_several_datasets(folder: str) -> None:

@@ -59,6 +59,14 @@ def test_a_folder_is_a_corpus(tmp_path: Path) -> None:
     assert planned.schema.metadata is None
 
 
+def test_the_settings_of_a_dataset_are_no_documents(tmp_path: Path) -> None:
+    # Kills: each line of `state.json` counted as a record that cannot be read.
+    folder = saved(tmp_path / "data")
+    planned = plan(Corpus(f"{folder}/*"))
+    assert [split.format for split in planned.splits] == ["arrow"] * 3
+    assert texts_of(f"{folder}/*") == TEXTS
+
+
 def test_a_selection_is_read_as_it_was_saved(tmp_path: Path) -> None:
     # Kills: the rows as they lie in the files of the dataset that was selected from.
     whole = datasets.Dataset.from_dict({"text": TEXTS})
