@@ -1,5 +1,5 @@
 """Classification of labels on features, out of fold or transferred: by logistic regression, or by a
-network of two hidden layers.
+network of two or four hidden layers.
 
 Dense features are standardised; sparse ones are treated as counts and weighted as for latent
 semantic analysis (`quietcorpus.evaluation.latent.weighted`). No message names a label, which may be
@@ -25,7 +25,8 @@ Features: TypeAlias = npt.NDArray[np.floating] | sp.csr_array
 Folded: TypeAlias = Sequence[tuple[npt.NDArray[np.int64], Any]]
 """The documents of each fold, and a model that was learnt from the other folds."""
 
-_HIDDEN = (64, 64)
+TWO_LAYERS, FOUR_LAYERS = (64,) * 2, (64,) * 4
+"""The sizes of a network's hidden layers."""
 _STRENGTH = 10
 """Scikit-learn's C for rows of unit length, whose small entries need large coefficients."""
 
@@ -88,6 +89,7 @@ def learnt_by_fold(
     seed: int,
     *,
     network: bool = False,
+    hidden: tuple[int, ...] = TWO_LAYERS,
 ) -> Folded:
     """Learn a model for each fold from the documents of the others.
 
@@ -96,14 +98,15 @@ def learnt_by_fold(
         labels: (n,).
         folds: 2 or more; stratified.
         seed: the seed of the folds, and of a network.
-        network: whether to learn a network of two hidden layers of 64 units, which stops once a
-            tenth of its documents, set apart, is predicted no better.
+        network: whether to learn a network, which stops once a tenth of its documents, set apart,
+            is predicted no better.
+        hidden: the sizes of a network's hidden layers.
 
     Raises:
         ValueError: one class, or fewer documents than folds in a class or at all.
     """
     return [
-        (test, fitted(features[rest], labels[rest], seed if network else None))
+        (test, fitted(features[rest], labels[rest], seed if network else None, hidden))
         for rest, test in _divided(labels, folds, seed)
     ]
 
@@ -190,13 +193,19 @@ def _divided(
     yield from splitter.split(np.empty(len(labels)), labels)
 
 
-def fitted(features: Features, labels: Labels, network: int | None = None) -> Any:
-    """Fit a model of scikit-learn's: a logistic regression, or a network of two hidden layers.
+def fitted(
+    features: Features,
+    labels: Labels,
+    network: int | None = None,
+    hidden: tuple[int, ...] = TWO_LAYERS,
+) -> Any:
+    """Fit a model of scikit-learn's: a logistic regression, or a network of hidden layers.
 
     Args:
         features: of the documents to learn from; dense ones for a network.
         labels: (n,).
         network: the seed of a network; None for a logistic regression.
+        hidden: the sizes of a network's hidden layers.
 
     Raises:
         ValueError: one class to learn from.
@@ -209,7 +218,7 @@ def fitted(features: Features, labels: Labels, network: int | None = None) -> An
     if network is not None:
         from sklearn.neural_network import MLPClassifier
 
-        layers = MLPClassifier(_HIDDEN, early_stopping=True, random_state=network)
+        layers = MLPClassifier(hidden, early_stopping=True, random_state=network)
         return make_pipeline(StandardScaler(), layers).fit(features, labels)
     if sp.issparse(features):
         model = LogisticRegression(C=_STRENGTH, max_iter=1000)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from quietcorpus.evaluation.attacks.facts import some_means
 from quietcorpus.evaluation.attacks.linkage import Score, cosines, distances, noisy_means
-from quietcorpus.evaluation.classification import Folded
+from quietcorpus.evaluation.classification import FOUR_LAYERS, Folded
 from quietcorpus.evaluation.results import Observation
 from quietcorpus.indexes.candidates import Candidates
 from quietcorpus.indexes.recoder import means
@@ -50,6 +50,7 @@ from quietcorpus.transforms.privatizers.sentences import (
 
 _NETWORK = "network"
 _OF_ORIGINALS = "learnt from originals"
+_AS_PUBLISHED = "network of four layers learnt from recoded originals"
 _LEAST_WIDTH = 1e-4  # of a dimension of the box, as a share of its lower end
 _BANDS = ((1, 3), (4, 7), (8, 15), (16, 10**9))
 
@@ -98,13 +99,22 @@ class SentencesStudy(Study):
         self._originals = cache(self._encoded)
         self._most = _most(self._kind.parameters)
         self._learnt = cache(self._learn)
+        self._recoded = cache(self._recode)
+        self._learnt_as_published = cache(self._learn_as_published)
         self.notes = [
             "The original of a document is the mean of its sentences' embeddings, without noise. "
             f"By k: documents of so many sentences, of the {self._most} that count, or of as many "
             "as a draw counts, which an attacker knows. The classifier is tested on documents as "
             "released, by five folds, and learns from others as released, or, where this is said, "
             "from their originals. It is a logistic regression, or, where this is said, a network "
-            "of two layers of 64 units."
+            "of two layers of 64 units.",
+            f"The {_AS_PUBLISHED} follows the protocol of Meehan, Mrini and Chaudhuri (ACL 2022): "
+            "it learns from the means of documents' recoded sentences, without noise, and is "
+            "tested on the recoded means of the candidates that stand for others. The paper does "
+            "not give its layers' sizes, which are 64 here, and has fixed parts in place of folds. "
+            "Only rows of deep-candidate have recoded means: the others, of projected-mean, of "
+            "truncation and of encoded words, are no candidates, and no row has the sentences that "
+            "the recoder needs.",
         ]
 
     def redraw(self, spec: Spec) -> Draw:
@@ -124,6 +134,10 @@ class SentencesStudy(Study):
             )
             yield from judged(labels, by_line, "original", groups=own.bands())
             yield from judged(labels, by_network, "original", classifier=_NETWORK)
+            if _is_drawn(self._kind.parameters):
+                models = self._learnt_as_published(number, own)
+                found = answered(labels, models, self._recoded(own))
+                yield from judged(labels, found, "original", classifier=_AS_PUBLISHED)
         scores = {"": cosines(own.means, own.means)}
         views = Views(own.means, own.means, scores, own.facts(own.means))
         yield from attacks(self._sample, views, "original", generator)
@@ -190,6 +204,21 @@ class SentencesStudy(Study):
         for name, models in others.items():
             answers = answered(labels, models, released)
             yield from judged(labels, answers, "release", classifier=name)
+        if draw.placed and _is_drawn(self._law(draw)):
+            models = self._learnt_as_published(number, self._originals(_most(self._law(draw))))
+            drawn_rows = self._candidates.recoded[draw.rows["candidate"].to_numpy()]
+            answers = answered(labels, models, drawn_rows)
+            yield from judged(labels, answers, "release", classifier=_AS_PUBLISHED)
+
+    def _learn_as_published(self, number: int, own: _Originals) -> Folded:
+        """Learn a classifier as the paper does: from recoded means, without noise."""
+        assert self._sample.labels is not None
+        recoded, labels = self._recoded(own), self._sample.labels
+        return learnt(labels, recoded, number, network=True, hidden=FOUR_LAYERS)
+
+    def _recode(self, own: _Originals) -> npt.NDArray[np.float64]:
+        """Compute the means of the documents' recoded sentences, (n, h)."""
+        return means(self._candidates.recoder.recode(own.sentences), own.offsets)
 
     def _learn(self, number: int, own: _Originals, *, network: bool) -> Folded:
         """Learn a classifier from the originals."""
@@ -236,6 +265,11 @@ def _most(parameters: SentencesParameters | EmbeddedWordsParameters) -> int:
     if isinstance(parameters, EmbeddedWordsParameters):
         return parameters.most_runs
     return parameters.most_sentences
+
+
+def _is_drawn(parameters: SentencesParameters | EmbeddedWordsParameters) -> bool:
+    """Return whether rows are candidates, which have recoded means."""
+    return isinstance(getattr(parameters, "law", None), DeepCandidate)
 
 
 def _prepared(spec: Spec) -> SentencesKind | EmbeddedWordsKind:

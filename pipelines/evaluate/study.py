@@ -16,6 +16,7 @@ from quietcorpus.evaluation.attacks.facts import by_bm25, rare_terms, some_sente
 from quietcorpus.evaluation.attacks.linkage import Score, linked
 from quietcorpus.evaluation.attacks.membership import membership
 from quietcorpus.evaluation.classification import (
+    TWO_LAYERS,
     Folded,
     learnt_by_fold,
     learnt_by_words,
@@ -301,10 +302,17 @@ def folded(
     return out_of_fold(features[rows], classes, FOLDS, number, dimensions)
 
 
-def learnt(labels: Strings, features: Any, number: int, *, network: bool) -> Folded:
+def learnt(
+    labels: Strings,
+    features: Any,
+    number: int,
+    *,
+    network: bool,
+    hidden: tuple[int, ...] = TWO_LAYERS,
+) -> Folded:
     """Learn models by fold from labelled documents, as `folded`, or a network in its place."""
     rows, classes = labelled(labels)
-    return learnt_by_fold(features[rows], classes, FOLDS, number, network=network)
+    return learnt_by_fold(features[rows], classes, FOLDS, number, network=network, hidden=hidden)
 
 
 def answered(labels: Strings, models: Folded, features: Any) -> npt.NDArray[np.int64]:
