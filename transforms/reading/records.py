@@ -307,11 +307,15 @@ def _json_records(stream: IO[bytes], corpus: Corpus, uri: str) -> Iterator[Recor
         if rounded:
             record = _exact_object(line)
             columns |= {
-                name: _exact_string(name, record[name], name in compared) for name in rounded
+                name: _exact_string(name, record[name], forms.get(name, _as_it_is))
+                for name in rounded
             }
         return text, columns
 
-    compared = {name for _, name in corpus.compared}
+    forms = {
+        name: _form_of_user if key == "mechanism.user" else _one_form
+        for key, name in sorted(corpus.compared)  # a column of ids and users is last of users
+    }
     return _each((line for line in _lines(stream) if line.strip()), parse, uri)
 
 
@@ -350,16 +354,15 @@ def _exact_object(line: bytes) -> dict[str, Any]:
     return cast(dict[str, Any], record)
 
 
-def _exact_string(name: str, value: Any, compared: bool) -> str:
-    """Return a value of an exact object as JSON, with all digits of its numbers.
+def _exact_string(name: str, value: Any, form: Callable[[_Number], orjson.Fragment]) -> str:
+    """Return a value of an exact object as JSON, with its numbers in a form.
 
     Those of a column that is compared have one form for each value, so that 1.50 is no other id,
     or user, than 1.5.
     """
-    written = _one_form if compared else _as_it_is
     try:
-        return orjson.dumps(value, written, orjson.OPT_PASSTHROUGH_SUBCLASS).decode()
-    except orjson.JSONEncodeError:  # of `_one_form`
+        return orjson.dumps(value, form, orjson.OPT_PASSTHROUGH_SUBCLASS).decode()
+    except orjson.JSONEncodeError:  # of a number that is compared
         raise _Rejected(f"the column {cut(name)} has a number that is too long") from None
 
 
@@ -373,6 +376,16 @@ def _one_form(number: _Number) -> orjson.Fragment:
         raise ValueError
     form, exact = orjson.dumps(orjson.loads(str(number))).decode(), Decimal(number)
     return orjson.Fragment(form if Decimal(form) == exact else plain_digits(exact))
+
+
+def _form_of_user(number: _Number) -> orjson.Fragment:
+    """Return the form of a user's number: 1.0 is user 1, as in every other format.
+
+    An id keeps its point: a ledger compares its digest with those of earlier releases.
+    """
+    form = _one_form(number)
+    exact = Decimal(number)
+    return orjson.Fragment(plain_digits(exact)) if exact == exact.to_integral_value() else form
 
 
 def _csv_records(stream: IO[bytes], corpus: Corpus, uri: str) -> Iterator[Record]:
