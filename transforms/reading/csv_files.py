@@ -43,6 +43,7 @@ _ANY = ("utf-8", "surrogateescape")
 _ESCAPED = re.compile(rb'[\\"](.)', re.DOTALL)
 _FIRST_BYTES, _BLOCK_BYTES, _MOST_BYTES = 1 << 16, 1 << 18, 1 << 24
 _LARGEST_RECORD = 1 << 28
+_MOST_SPECIAL = 1 << 24  # bytes of a record that the grammars name: each takes some 44 of memory
 _DOUBLE = (
     "quote fields that hold quotes, commas or line breaks, and double the quotes inside; or give "
     "`escape: '\\'` in `input` if backslashes escape them"
@@ -225,6 +226,9 @@ class _Reading:
             problem = f"{found} where the header has {self._width}"
         elif not problem and len(data) - read > _LARGEST_RECORD:
             place, problem = read, f"a record of more than {_LARGEST_RECORD >> 20} MiB"
+        elif not problem and len(marks.at) - np.searchsorted(marks.at, read) > _MOST_SPECIAL:
+            many = f"{_MOST_SPECIAL:,} quotes, commas and line breaks"
+            place, problem = read, f"a record of more than {many}"
         lines = marks.at[marks.byte == (self._end or b"\n")[-1]]
         if problem:
             number = self._records + records

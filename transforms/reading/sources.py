@@ -43,7 +43,8 @@ _READERS: dict[str, Callable[[Split, Corpus], Iterator[Documents]]] = {
 }
 _FOOTERS_AT_ONCE = 16
 _FIRST_RECORDS, _SEARCHED_RECORDS = 1000, 1_000_000
-"""Of a file, for the keys of JSON objects: beyond so many, a key is taken for a misspelled one."""
+"""Of each file, and of all together, for the keys of JSON objects: beyond so many, a key is taken
+for a misspelled one."""
 
 
 def plan(corpus: Corpus) -> Plan:
@@ -127,7 +128,8 @@ def _check_keys(corpus: Corpus, uris: Sequence[str]) -> None:
     if any(file_format(uri) != "json lines" for uri in uris):
         return
     missing, some = {corpus.text, *corpus.columns}, False
-    for most in (_FIRST_RECORDS, _SEARCHED_RECORDS):
+    searched = max(_FIRST_RECORDS, _SEARCHED_RECORDS // len(uris))
+    for most in dict.fromkeys((_FIRST_RECORDS, searched)):
         for uri in uris:
             found = records.keys_of(uri, missing, most)
             some = some or found is not None

@@ -376,6 +376,10 @@ def test_a_record_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "record 0 (line 2) has a record of more than 1 MiB" in refused(
         H + b'0,"' + b"x" * (3 << 20) + b'"\n'
     )
+    # Kills: quotes that take 44 bytes of memory each, without a limit of their own.
+    monkeypatch.setattr(csv_files, "_MOST_SPECIAL", 1 << 10)
+    message = refused(H + b'0,"' + b'""' * (1 << 18) + b'"\n')
+    assert "record 0 (line 2) has a record of more than 1,024 quotes, commas and line br" in message
 
 
 def test_the_digest_of_a_corpus_tells_dialects_apart(tmp_path: Path) -> None:
