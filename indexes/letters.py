@@ -104,7 +104,8 @@ def normalize(texts: pa.Array, language: str | None) -> pa.Array:
         other = pa.array(np.ones(len(texts), np.bool_))
     normal = _normal(texts.filter(other), lowered_dotless if language in DOTLESS else normal_form)
     if spelled is not None:
-        normal = [spelled(text) for text in normal]
+        # A letter in the place of another may compose with the mark that follows it.
+        normal = [unicodedata.normalize("NFC", spelled(text)) for text in normal]
     return pc.ascii_lower(pc.replace_with_mask(texts, other, as_strings(normal)))
 
 
@@ -241,6 +242,7 @@ def _changed(data, offsets, begins, kinds, classes):  # type: ignore[no-untyped-
 def _changes(kind, following, is_letter):  # type: ignore[no-untyped-def]
     """Return whether a character of a kind may change before another one."""
     greek = is_letter and (0x370 <= following <= 0x3FF or 0x1F00 <= following <= 0x1FFF)
+    greek &= following != 0x37A  # NFKC makes a space and a mark of it
     if kind == _SIGMA_HERE:
         return not greek
     if kind == _CAPITAL_HERE:

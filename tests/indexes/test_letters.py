@@ -7,7 +7,7 @@ import re
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from machine import ROOT
 
@@ -121,6 +121,8 @@ def test_the_guide_has_the_rows() -> None:
 
 @settings(max_examples=400, deadline=None)
 @given(text=texts, language=languages)
+@example(text="\u0647\u0654", language="ur")
+@example(text="\u03a3\u037a\u03b1", language=None)
 def test_the_normal_form_is_one(text: str, language: str | None) -> None:
     # Kills: a second pass that changes more, a quick look that misses a character, a token that no
     # list can hold, a text whose words depend on the others of its batch.
