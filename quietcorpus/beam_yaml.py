@@ -75,6 +75,7 @@ def privatize_words(
     id: str = "id",
     keep: Sequence[str] = (),
     error_handling: Optional[ErrorHandlingConfig] = None,
+    accept: Optional[Sequence[str]] = None,
 ) -> beam.PTransform:
     """Replace every word of the rows' texts, under metric differential privacy.
 
@@ -102,10 +103,12 @@ def privatize_words(
         id: The field of the id, which is unique in the input.
         keep: Fields that are copied as they are. Nothing protects them.
         error_handling: Where to send rows that cannot be read, which otherwise fail the job.
+        accept: What is refused unless it is named here, as in a spec.
     """
     return _Named(
         transforms.PrivatizeWords,
         error_handling,
+        accept=accept,
         release=release,
         index=index,
         mechanism=mechanism,
@@ -136,6 +139,7 @@ def privatize_bags(
     id: str = "id",
     keep: Sequence[str] = (),
     error_handling: Optional[ErrorHandlingConfig] = None,
+    accept: Optional[Sequence[str]] = None,
 ) -> beam.PTransform:
     """Release a noisy bag of words of each text, under limited-precision local privacy.
 
@@ -157,10 +161,12 @@ def privatize_bags(
         id: The field of the id, which is unique in the input.
         keep: Fields that are copied as they are. Nothing protects them.
         error_handling: Where to send rows that cannot be read, which otherwise fail the job.
+        accept: What is refused unless it is named here, as in a spec.
     """
     return _Named(
         transforms.PrivatizeBags,
         error_handling,
+        accept=accept,
         release=release,
         precision=precision,
         epsilon=epsilon,
@@ -189,6 +195,7 @@ def draw_candidates(
     id: str = "id",
     keep: Sequence[str] = (),
     error_handling: Optional[ErrorHandlingConfig] = None,
+    accept: Optional[Sequence[str]] = None,
 ) -> beam.PTransform:
     """Draw a public document in place of each text, under sentence-level privacy.
 
@@ -207,10 +214,12 @@ def draw_candidates(
         id: The field of the id, which is unique in the input.
         keep: Fields that are copied as they are. Nothing protects them.
         error_handling: Where to send rows that cannot be read, which otherwise fail the job.
+        accept: What is refused unless it is named here, as in a spec.
     """
     return _Named(
         transforms.DrawCandidates,
         error_handling,
+        accept=accept,
         release=release,
         candidates=candidates,
         epsilon=epsilon,
@@ -241,6 +250,7 @@ def learn_embeddings(
     text: str = "text",
     id: str = "id",
     error_handling: Optional[ErrorHandlingConfig] = None,
+    accept: Optional[Sequence[str]] = None,
 ) -> beam.PTransform:
     """Learn a vector for every word from users' texts, under user-level differential privacy.
 
@@ -263,10 +273,12 @@ def learn_embeddings(
         text: The field of the text.
         id: The field of the id, which is unique in the input.
         error_handling: Where to send rows that cannot be read, which otherwise fail the job.
+        accept: What is refused unless it is named here, as in a spec.
     """
     return _Named(
         transforms.LearnEmbeddings,
         error_handling,
+        accept=accept,
         release=release,
         user=user,
         users=users,
@@ -293,6 +305,7 @@ def release_histogram(
     text: str = "text",
     id: str = "id",
     error_handling: Optional[ErrorHandlingConfig] = None,
+    accept: Optional[Sequence[str]] = None,
 ) -> beam.PTransform:
     """Count the words of all texts, with noise, under limited-precision local privacy.
 
@@ -308,10 +321,12 @@ def release_histogram(
         text: The field of the text.
         id: The field of the id, which is unique in the input.
         error_handling: Where to send rows that cannot be read, which otherwise fail the job.
+        accept: What is refused unless it is named here, as in a spec.
     """
     return _Named(
         transforms.ReleaseHistogram,
         error_handling,
+        accept=accept,
         release=release,
         precision=precision,
         epsilon=epsilon,
@@ -331,6 +346,7 @@ def select_vocabulary(
     text: str = "text",
     id: str = "id",
     error_handling: Optional[ErrorHandlingConfig] = None,
+    accept: Optional[Sequence[str]] = None,
 ) -> beam.PTransform:
     """Select the words that many texts have, privately.
 
@@ -346,10 +362,12 @@ def select_vocabulary(
         text: The field of the text.
         id: The field of the id, which is unique in the input.
         error_handling: Where to send rows that cannot be read, which otherwise fail the job.
+        accept: What is refused unless it is named here, as in a spec.
     """
     return _Named(
         transforms.SelectVocabulary,
         error_handling,
+        accept=accept,
         release=release,
         precision=precision,
         epsilon=epsilon,

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 _TRIED = 5
 """One in so many of a thousand words is tried."""
 _MOST_UNCHANGED = 0.5
+_MOST_RELEASED = 0.9
 _LOGGER = logging.getLogger("quietcorpus")
 
 
@@ -79,10 +80,12 @@ class Privatizer:
         out_of_vocabulary: Literal["drop", "draw"] = "drop",
         truncation: Number | None = None,
         tuning: Number | None = None,
+        accept: Sequence[Literal["unchanged-words"]] = (),
     ) -> None:
         """Open an index, of which the files that the mechanism reads are verified and mapped.
 
-        A warning is logged if more than half of two hundred of its words come back unchanged.
+        A warning is logged if more than half of two hundred of its words come back unchanged. More
+        than nine in ten are refused, unless `accept` has `unchanged-words`.
 
         Args:
             index: a folder of this machine, as `quietcorpus index build` makes it.
@@ -94,6 +97,7 @@ class Privatizer:
                 the one that follows from epsilon.
             tuning: for `vickrey`, which needs it: how much the second nearest word is preferred,
                 above 0 and at most 1.
+            accept: what is refused unless it is named here: `unchanged-words`.
 
         Raises:
             InputError: anything that a person can fix.
@@ -123,12 +127,17 @@ class Privatizer:
         )
         self.guarantee = parameters.guarantee
         self._words = WordPrivatizer(parameters, opened, ReleaseKey.fresh())
-        self._warn(opened)
+        self._heed(opened, accept)
 
-    def _warn(self, index: WordIndex) -> None:
-        """Log a warning if most words come back as they were, by the index's own words."""
+    def _heed(self, index: WordIndex, accept: Sequence[str]) -> None:
+        """Warn if most words come back as they were, by the index's own, or refuse that."""
         words = some_of(index.vocabulary)[::_TRIED]
         unchanged = sum(map(eq, words, self.release(words))) / len(words)
+        if unchanged > _MOST_RELEASED and "unchanged-words" not in accept:
+            raise InputError(
+                f"epsilon: {100 * unchanged:.0f} of 100 words of the index come back unchanged; "
+                "give a smaller one, or accept it by name: unchanged-words in `accept`"
+            )
         if unchanged > _MOST_UNCHANGED:
             _LOGGER.warning(
                 "epsilon protects little: %.0f of 100 words of the index come back unchanged; give "

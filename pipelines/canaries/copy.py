@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from quietcorpus.pipelines.canaries.game import ID, Coins, Game, id_of
 from quietcorpus.pipelines.spec.mechanism import MechanismSpec
 from quietcorpus.pipelines.spec.spec import InputSpec, Spec
+from quietcorpus.pipelines.spec.values import REASONS
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import places
 from quietcorpus.transforms.reading.documents import Corpus, Documents
@@ -77,6 +78,7 @@ class Copy:
             "rejects": None,
             "checkpoints": None,
             "ledger": None,
+            "accept": tuple(REASONS),  # nobody sees it
         }
         return self.spec.model_copy(update=own)
 

@@ -14,7 +14,7 @@ from pydantic import Field
 from quietcorpus.pipelines.card.document_losses import DocumentLosses
 from quietcorpus.pipelines.card.mechanism import AnyMechanism
 from quietcorpus.pipelines.card.parameters import NoiseEntry, Parameters, Part
-from quietcorpus.pipelines.spec.values import Disjoint
+from quietcorpus.pipelines.spec.values import Disjoint, Reason
 
 
 class GuaranteePart(Part):
@@ -193,6 +193,9 @@ class Card(Part):
     meaning: Meaning | None = None
     ledger: LedgerEntry | None = None
     reconstruction: Reconstruction | None = None
+    accepted: list[Reason] | None = Field(
+        None, description="what the publisher has accepted by name, which is refused otherwise"
+    )
     artefacts: list[UsedArtefact]
     counts: Counts | None = Field(
         None, description="absent where they would tell whether one document is in the corpus"

@@ -22,10 +22,14 @@ from quietcorpus.pipelines.card.model import Meaning, UsedArtefact
 from quietcorpus.pipelines.card.odds import factor
 from quietcorpus.pipelines.card.parameters import EXACT
 from quietcorpus.pipelines.environment.keys import is_weak
+from quietcorpus.pipelines.spec.values import REASONS, Reason, remedied
+from quietcorpus.transforms.errors import InputError
 
 MOST_EPSILON = Fraction(10)
 MOST_DELTA = Fraction(1, 10**5)
 MOST_UNCHANGED = 0.5
+MOST_RELEASED = 0.9
+"""The largest N_w that need not be accepted by name."""
 LEAST_WORDS = Fraction(1, 2)
 """The share of a vocabulary that should stand out from the noise."""
 
@@ -41,10 +45,27 @@ class Weakness(NamedTuple):
     Attributes:
         said: the card's line on what is not protected.
         remedy: what to change in the spec.
+        reason: what a spec must accept by name for such a release; None if it need not.
     """
 
     said: str
     remedy: str
+    reason: Reason | None = None
+
+
+def refuse(weaknesses: Sequence[Weakness], accept: Sequence[Reason]) -> None:
+    """Raise InputError for a weakness that has to be accepted by name, and is not."""
+    for said, remedy, reason in weaknesses:
+        if reason is not None and reason not in accept:
+            raise InputError(f"mechanism: not protected: {said}; {remedied(remedy, reason)}")
+
+
+def accepted(accept: Sequence[Reason]) -> list[str]:
+    """Return the card's line on what the publisher has accepted by name."""
+    if not accept:
+        return []
+    named = "; ".join(f"{reason} ({REASONS[reason]})" for reason in accept)
+    return [f"what is refused otherwise, and the publisher has accepted by name: {named}"]
 
 
 def of_key(master: bytes | None) -> list[Weakness]:
@@ -91,7 +112,7 @@ def _of_epsilon(whose: str, name: str, epsilon: Fraction) -> list[Weakness]:
         f"{whose} against a reader who knows everything else: {name}, {ceiling(epsilon)}, is above "
         f"{MOST_EPSILON}, so that even odds may become {factor(epsilon)} to 1"
     )
-    return [Weakness(said, "lower the mechanism's epsilons")]
+    return [Weakness(said, "lower the mechanism's epsilons", "large-epsilon")]
 
 
 def _of_delta(what: str, delta: Fraction, key: str) -> list[Weakness]:
@@ -148,7 +169,10 @@ def of_words(meaning: Meaning) -> list[Weakness]:
         f"most words{where}: the typical word of the index comes back unchanged with a chance of "
         f"{longest.unchanged.median:.2g} (the median of N_w), above {MOST_UNCHANGED}"
     )
-    return [Weakness(said, "lower its epsilon as `quietcorpus calibrate words` advises")]
+    most = max(one.unchanged.median for one in weak)
+    reason: Reason | None = "unchanged-words" if most > MOST_RELEASED else None
+    remedy = "lower its epsilon as `quietcorpus calibrate words` advises"
+    return [Weakness(said, remedy, reason)]
 
 
 def _documents(meaning: Meaning, weak: int | None) -> str:
@@ -172,7 +196,18 @@ def of_users(delta: Fraction, users: int) -> list[Weakness]:
         f"any one of about {users:,} users with certainty: delta, {ceiling(delta)}, is not below "
         "1 / users, and a mechanism that published one user's text whole would keep to it"
     )
-    return [Weakness(said, "lower mechanism.delta")]
+    return [Weakness(said, "lower mechanism.delta", "large-delta")]
+
+
+def of_documents(total: Guarantee, documents: int) -> list[Weakness]:
+    """Judge a delta by the number of documents, which is not in what is said."""
+    if not isinstance(total, LimitedPrecision | DocumentPrivacy) or total.delta * documents <= 1:
+        return []
+    said = (
+        f"any one of more than {math.floor(1 / total.delta):,} documents with certainty: delta, "
+        f"{ceiling(total.delta)}, is above 1 / documents"
+    )
+    return [Weakness(said, "lower delta", "large-delta")]
 
 
 def of_noise(users: int, on_noise: float, least: int) -> list[Weakness]:

@@ -8,6 +8,7 @@ from typing import Any
 from quietcorpus.pipelines.card.parameters import total_cost
 from quietcorpus.pipelines.release.dry_run import DryRun
 from quietcorpus.pipelines.release.sample import Sample, Unsampled
+from quietcorpus.pipelines.spec.values import REASONS
 from quietcorpus.pipelines.terminal.duration import duration
 
 _SOME = 1_000  # documents, of a corpus that does not state how many it has
@@ -24,6 +25,7 @@ def lines(found: DryRun) -> Iterator[str]:
         yield f"and       for the data of its {other['artefact']}: {other['statement']}"
     if found.together is not None:
         yield f"together  {total_cost(found.together)}, for whoever is one unit in each corpus"
+    yield from (f"accepted  {reason}: {REASONS[reason]}" for reason in found.accepted)
     yield from (f"warning   not protected: {said}" for said in found.weaknesses)
     if not found.complete:
         yield from (f"ledger    {said}" for said in _of_ledger(found.ledger))

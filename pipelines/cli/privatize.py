@@ -51,6 +51,12 @@ _Record = dict[str, Any]
     "--tuning",
     help="For vickrey: how much the second nearest word is preferred, above 0 and at most 1.",
 )
+@click.option(
+    "--accept",
+    multiple=True,
+    type=click.Choice(["unchanged-words"]),
+    help="What is refused otherwise: more than nine in ten words that come back unchanged.",
+)
 @click.option("--jsonl", is_flag=True, help="Each line is a JSON object with a text.")
 @click.option("--text", default="text", show_default=True, help="With --jsonl: the text's key.")
 @click.option("--keep", multiple=True, help="With --jsonl: a key to copy as it is; several times.")

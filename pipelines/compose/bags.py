@@ -76,6 +76,7 @@ class PrivatizeBags(OfVocabulary):
         id: str = "id",
         keep: Sequence[str] = (),
         errors: OnErrors = "raise",
+        accept: Sequence[str] = (),
     ) -> None:
         """Check the arguments, and find the master key and the public artefacts.
 
@@ -95,13 +96,14 @@ class PrivatizeBags(OfVocabulary):
             keep: fields that are copied as they are: nothing protects them.
             errors: what a row does whose text or id is null or unreadable: fail the job, or go to
                 the output `errors`.
+            accept: what is refused unless it is named here, as in a spec.
 
         Raises:
             InputError: anything that a person can fix, also as the transform is applied.
         """
         super().__init__(
             "bag-of-words",
-            RowsArguments(release=release, text=text, id=id, errors=errors),
+            RowsArguments(release=release, text=text, id=id, errors=errors, accept=accept),
             keep,
             precision=precision,
             epsilon=epsilon,

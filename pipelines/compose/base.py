@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple, TypedDict
 
 import apache_beam as beam
 
-from quietcorpus.pipelines.card.weakness import Weakness, of_key
+from quietcorpus.mechanisms.guarantees import Guarantee
+from quietcorpus.pipelines.card.weakness import Weakness, of_key, refuse
 from quietcorpus.pipelines.compose import card
 from quietcorpus.pipelines.compose.card import ComposedCard
 from quietcorpus.pipelines.compose.rows import Read, read
-from quietcorpus.pipelines.compose.spec import RowsSpec, check_fields, checked, prepared
+from quietcorpus.pipelines.compose.spec import RowsSpec, check_fields, checked, labelled, prepared
 from quietcorpus.pipelines.environment.keys import configured_master_key
 from quietcorpus.transforms.errors import InputError, shown
 
@@ -44,16 +44,7 @@ class RowsArguments(TypedDict):
     text: str
     id: str
     errors: OnErrors
-
-
-@contextmanager
-def labelled(label: str) -> Iterator[None]:
-    """Begin the line of an InputError with a transform's name, in place of a spec's block."""
-    try:
-        yield
-    except InputError as error:
-        said = str(error).removeprefix("mechanism.")
-        raise type(error)(f"{label}: {said}") from None
+    accept: Sequence[str]
 
 
 class Composed(beam.PTransform):
@@ -71,7 +62,7 @@ class Composed(beam.PTransform):
             self._rows = checked(RowsSpec, **fields, keep=tuple(keep))
             self._key = self._rows.worker_key()
         self._collects = rows["errors"] == "collect"
-        self._warn(of_key(configured_master_key()))
+        self._heed(of_key(configured_master_key()))
 
     @property
     def name(self) -> str:
@@ -87,13 +78,20 @@ class Composed(beam.PTransform):
         with labelled(self.name):
             return self._card().content
 
-    def _warn(self, weaknesses: Sequence[Weakness]) -> None:
-        """Log what the card says of a guarantee that means little, where somebody reads it."""
+    def _heed(self, weaknesses: Sequence[Weakness]) -> None:
+        """Log what the card says of a guarantee that means little, or refuse it."""
+        with labelled(self.name):
+            refuse(weaknesses, self._rows.accept)
         for one in weaknesses:
             _LOGGER.warning("%s: not protected: %s", self.name, one.said)
 
     def _card(self) -> ComposedCard:
         raise NotImplementedError
+
+    @property
+    def _total(self) -> Guarantee | None:
+        """Return the guarantee, if its delta is to be compared with the number of rows."""
+        return None
 
     @property
     def _also(self) -> Sequence[tuple[str, str]]:
@@ -103,7 +101,13 @@ class Composed(beam.PTransform):
     def _read(self, rows: beam.PCollection) -> Read:
         with labelled(self.name):
             return read(
-                rows, self._rows, self._key, self.name, errors=self._collects, also=self._also
+                rows,
+                self._rows,
+                self._key,
+                self.name,
+                errors=self._collects,
+                also=self._also,
+                total=self._total,
             )
 
     def _carded(self, rows: beam.PCollection) -> beam.PCollection[str]:
@@ -121,12 +125,16 @@ class ComposedKind(Composed):
         with labelled(self.name):
             self._block, self._kind = prepared(kind, **block)
             check_fields(self._block, self._rows)
-        self._warn(self._kind.weaknesses)
+        self._heed(self._kind.weaknesses)
         for doubt in self._kind.doubts:
             _LOGGER.warning("%s: %s", self.name, doubt.removeprefix("mechanism."))
 
     def _card(self) -> ComposedCard:
         return self._card_of()
+
+    @property
+    def _total(self) -> Guarantee | None:
+        return self._kind.cost
 
     @property
     def _also(self) -> Sequence[tuple[str, str]]:

@@ -16,12 +16,13 @@ from quietcorpus.pipelines.card.model import (
     UsedArtefact,
 )
 from quietcorpus.pipelines.card.parameters import Part
-from quietcorpus.pipelines.card.weakness import of_guarantee, of_key
+from quietcorpus.pipelines.card.weakness import accepted, of_guarantee, of_key
 from quietcorpus.pipelines.compose.spec import RowsSpec
 from quietcorpus.pipelines.environment.keys import configured_master_key
 from quietcorpus.pipelines.environment.version import software
 from quietcorpus.pipelines.kinds.kind import Account, Kind
 from quietcorpus.pipelines.release.describe import mechanism
+from quietcorpus.pipelines.release.kept_columns import unlike
 from quietcorpus.pipelines.spec.mechanism import MechanismSpec
 from quietcorpus.transforms.shards import Written
 
@@ -99,7 +100,12 @@ def of_kind(
         described,
         account.total,
         account.spendings,
-        [*weak, *(_OF_USERS if whole else _of_rows(rows, released)), *_of_account(account)],
+        [
+            *weak,
+            *accepted(rows.accept),
+            *(_OF_USERS if whole else _of_rows(rows, released)),
+            *_of_account(account),
+        ],
         kind.artefacts,
         released,
         papers_figure=account.papers_figure,
@@ -116,7 +122,7 @@ def of_total(
 ) -> ComposedCard:
     """Return the card of a transform with one stage and no artefact, which is no kind."""
     weak = [one.said for one in of_guarantee(spending.guarantee, ())]
-    limits = [*weak, *_of_rows(rows, ()), *not_protected]
+    limits = [*weak, *accepted(rows.accept), *_of_rows(rows, ()), *not_protected]
     return _card(rows, transform, described, spending.guarantee, [spending], limits, (), ())
 
 
@@ -164,7 +170,8 @@ def _of_rows(rows: RowsSpec, keep: Sequence[str]) -> list[str]:
     copied = [
         f"the fields {statements.named(_named(rows, keep), rows.id)}: copied as they are, and "
         "joinable with other data",
-        "whether there is a release: an input in which such a field repeats the text makes none",
+        "whether there is a release: an input in which such a field repeats the text"
+        f"{unlike(rows.accept)} makes none",
     ]
     return [
         *(copied if keep else []),

@@ -16,10 +16,10 @@ from quietcorpus.pipelines.compose.base import (
     OnErrors,
     Released,
     RowsArguments,
-    labelled,
 )
 from quietcorpus.pipelines.compose.card import ComposedCard
 from quietcorpus.pipelines.compose.rows import Read, as_rows
+from quietcorpus.pipelines.compose.spec import labelled
 from quietcorpus.pipelines.compose.tables import listed_vocabulary
 from quietcorpus.pipelines.kinds.embeddings_files import vectors_table
 from quietcorpus.pipelines.spec.embeddings import EmbeddingMethod
@@ -71,6 +71,7 @@ class LearnEmbeddings(ComposedKind):
         text: str = "text",
         id: str = "id",
         errors: OnErrors = "raise",
+        accept: Sequence[str] = (),
     ) -> None:
         """Check the arguments, and find the master key, the vocabulary and the noise.
 
@@ -93,13 +94,14 @@ class LearnEmbeddings(ComposedKind):
             id: the field of the id, a string, bytes or a whole number, unique in the input.
             errors: what a row does whose text or id is null or unreadable: fail the job, or go to
                 the output `errors`.
+            accept: what is refused unless it is named here, as in a spec.
 
         Raises:
             InputError: anything that a person can fix, also as the transform is applied.
         """
         super().__init__(
             "word-embeddings",
-            RowsArguments(release=release, text=text, id=id, errors=errors),
+            RowsArguments(release=release, text=text, id=id, errors=errors, accept=accept),
             method=EmbeddingMethod.COOCCURRENCE.value,
             user=user,
             users=users,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import apache_beam as beam
@@ -41,6 +41,7 @@ class ReleaseHistogram(OfVocabulary):
         text: str = "text",
         id: str = "id",
         errors: OnErrors = "raise",
+        accept: Sequence[str] = (),
     ) -> None:
         """Check the arguments, and find the master key and the vocabulary.
 
@@ -54,13 +55,14 @@ class ReleaseHistogram(OfVocabulary):
             id: the field of the id, a string, bytes or a whole number, unique in the input.
             errors: what a row does whose text or id is null or unreadable: fail the job, or go to
                 the output `errors`.
+            accept: what is refused unless it is named here, as in a spec.
 
         Raises:
             InputError: anything that a person can fix, also as the transform is applied.
         """
         super().__init__(
             "histogram",
-            RowsArguments(release=release, text=text, id=id, errors=errors),
+            RowsArguments(release=release, text=text, id=id, errors=errors, accept=accept),
             precision=precision,
             epsilon=epsilon,
             vocabulary=vocabulary,

@@ -16,9 +16,12 @@ from apache_beam.runners.direct.direct_runner import (
 from apache_beam.transforms.window import GlobalWindows
 from apache_beam.typehints.row_type import RowTypeConstraint
 
+from quietcorpus.mechanisms.guarantees import Guarantee, LimitedPrecision
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.compose.spec import RowsSpec
+from quietcorpus.pipelines.card.weakness import of_documents, refuse
+from quietcorpus.pipelines.compose.spec import RowsSpec, labelled
 from quietcorpus.pipelines.release.kept_columns import SAMPLE, doubts, refuse_copies
+from quietcorpus.pipelines.spec.values import Reason
 from quietcorpus.transforms.composed.fields import Fields
 from quietcorpus.transforms.composed.reading import COPIES, ERRORS, ReadBatches, ReadRows
 from quietcorpus.transforms.composed.release import (
@@ -64,8 +67,11 @@ def read(
     *,
     errors: bool,
     also: Sequence[tuple[str, str]] = (),
+    total: Guarantee | None = None,
 ) -> Read:
     """Add the reading of rows to a graph; `also` has further fields to read, each with its key.
+
+    The delta of `total` must not be above 1 / documents, unless that is accepted.
 
     Raises InputError for rows without a schema, fields that are not there or of another type, and
     for input that does not end or is divided into windows.
@@ -87,8 +93,14 @@ def read(
         | "refuse copies" >> beam.ParDo(_RefuseCopies(label))
     )
     if spec.keep:
-        found.documents | "look at kept fields" >> beam.ParDo(_DoubtKept(label, spec.keep))
-    checks = (identified, copies) | "checks" >> beam.Flatten()
+        found.documents | "look at kept fields" >> beam.ParDo(
+            _DoubtKept(label, spec.keep, spec.accept)
+        )
+    checked = [identified, copies]
+    if isinstance(total, LimitedPrecision) and total.delta:
+        counted = identified | "count" >> beam.CombineGlobally(_added).without_defaults()
+        checked.append(counted | "delta" >> beam.ParDo(_RefuseDelta(label, total, spec.accept)))
+    checks = checked | "checks" >> beam.Flatten()
     refused = found[ERRORS] | "errors" >> beam.Map(_same).with_output_types(fields.error_type())
     return Read(fields, found.documents, beam.pvalue.AsIter(checks), identified, refused)
 
@@ -166,15 +178,31 @@ class _RequireOnce(beam.DoFn):
         yield held
 
 
+class _RefuseDelta(beam.DoFn):
+    """A DoFn that fails if delta is above 1 / documents."""
+
+    def __init__(self, label: str, total: LimitedPrecision, accept: Sequence[Reason]) -> None:
+        self._label = label
+        self._total = total
+        self._accept = accept
+
+    @redacted
+    def process(self, identified: Covered) -> Iterator[Covered]:
+        with labelled(self._label):
+            refuse(of_documents(self._total, int(identified[0])), self._accept)
+        yield identified
+
+
 class _DoubtKept(beam.DoFn):
-    """A DoFn that warns of kept fields that look like what is rarely meant for everyone.
+    """A DoFn that refuses or warns of kept fields that look like what is rarely meant for everyone.
 
     It looks at the first documents that come to a worker, and names a field, never a value.
     """
 
-    def __init__(self, label: str, keep: Sequence[str]) -> None:
+    def __init__(self, label: str, keep: Sequence[str], accept: Sequence[Reason]) -> None:
         self._label = label
         self._keep = keep
+        self._accept = accept
         self._seen: list[Documents] | None = []  # None once they were judged
 
     @redacted
@@ -191,7 +219,7 @@ class _DoubtKept(beam.DoFn):
         yield from ()
 
     def _judge(self) -> None:
-        for doubt in doubts(self._seen or (), self._keep, f"{self._label}: keep"):
+        for doubt in doubts(self._seen or (), self._keep, self._accept, f"{self._label}: keep"):
             _LOGGER.warning("%s", doubt)
         self._seen = None
 

@@ -41,6 +41,7 @@ class DrawCandidates(ComposedKind):
         id: str = "id",
         keep: Sequence[str] = (),
         errors: OnErrors = "raise",
+        accept: Sequence[str] = (),
     ) -> None:
         """Check the arguments, find the master key, and open the candidates and their encoder.
 
@@ -59,13 +60,14 @@ class DrawCandidates(ComposedKind):
             keep: fields that are copied as they are: nothing protects them.
             errors: what a row does whose text or id is null or unreadable: fail the job, or go to
                 the output `errors`.
+            accept: what is refused unless it is named here, as in a spec.
 
         Raises:
             InputError: anything that a person can fix, also as the transform is applied.
         """
         super().__init__(
             "sentence-embeddings",
-            RowsArguments(release=release, text=text, id=id, errors=errors),
+            RowsArguments(release=release, text=text, id=id, errors=errors, accept=accept),
             keep,
             mechanism="deep-candidate",
             epsilon=epsilon,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from os import PathLike, fspath
 from typing import Annotated, Any, TypeVar
 
@@ -23,7 +25,7 @@ from quietcorpus.pipelines.kinds.kind import Kind
 from quietcorpus.pipelines.spec.errors import one_line, plain
 from quietcorpus.pipelines.spec.mechanism import MechanismSpec, block_of
 from quietcorpus.pipelines.spec.spec import NAME, check_kept
-from quietcorpus.pipelines.spec.values import Column, Strict, of_key
+from quietcorpus.pipelines.spec.values import Accepted, Column, Strict, of_key
 from quietcorpus.transforms.errors import InputError, shown
 
 _ADDRESSING = 1  # the version of the rule by which rows address their noise; a change raises it
@@ -37,6 +39,7 @@ class RowsSpec(Strict):
     text: Column
     id: Column
     keep: tuple[Column, ...]
+    accept: Accepted = ()
 
     @pydantic.field_validator("keep", mode="before")
     @classmethod
@@ -92,6 +95,16 @@ def prepared(kind: str, **given: Any) -> tuple[MechanismSpec, Kind]:
     """Check a kind's arguments and find its artefacts; raises InputError as a release does."""
     block = checked(block_of(kind), kind=kind, **given)
     return block, registry.part(kind, "resolve")(block, 1)
+
+
+@contextmanager
+def labelled(label: str) -> Iterator[None]:
+    """Begin the line of an InputError with a transform's name, in place of a spec's block."""
+    try:
+        yield
+    except InputError as error:
+        said = str(error).removeprefix("mechanism.")
+        raise type(error)(f"{label}: {said}") from None
 
 
 def check_fields(block: MechanismSpec, rows: RowsSpec) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import apache_beam as beam
 from pydantic import model_validator
 
-from quietcorpus.mechanisms.guarantees import Spending, round_up
+from quietcorpus.mechanisms.guarantees import LimitedPrecision, Spending, round_up
 from quietcorpus.mechanisms.histogram import ThresholdedVocabulary
 from quietcorpus.pipelines.card.weakness import of_guarantee
 from quietcorpus.pipelines.compose import card
@@ -17,10 +17,9 @@ from quietcorpus.pipelines.compose.base import (
     OnErrors,
     Released,
     RowsArguments,
-    labelled,
 )
 from quietcorpus.pipelines.compose.card import ComposedCard
-from quietcorpus.pipelines.compose.spec import checked
+from quietcorpus.pipelines.compose.spec import checked, labelled
 from quietcorpus.pipelines.compose.tables import no_weights, vocabulary_of, vocabulary_rows
 from quietcorpus.pipelines.kinds.limited_precision import VocabularyStep, not_protected
 from quietcorpus.pipelines.spec.limited_precision import check_rate
@@ -62,6 +61,7 @@ class SelectVocabulary(Composed):
         text: str = "text",
         id: str = "id",
         errors: OnErrors = "raise",
+        accept: Sequence[str] = (),
     ) -> None:
         """Check the arguments, and find the master key.
 
@@ -75,11 +75,14 @@ class SelectVocabulary(Composed):
             id: the field of the id, a string, bytes or a whole number, unique in the input.
             errors: what a row does whose text or id is null or unreadable: fail the job, or go to
                 the output `errors`.
+            accept: what is refused unless it is named here, as in a spec.
 
         Raises:
             InputError: anything that a person can fix, also as the transform is applied.
         """
-        super().__init__(RowsArguments(release=release, text=text, id=id, errors=errors))
+        super().__init__(
+            RowsArguments(release=release, text=text, id=id, errors=errors, accept=accept)
+        )
         with labelled(self.name):
             spec = checked(
                 _SelectionSpec,
@@ -90,7 +93,11 @@ class SelectVocabulary(Composed):
             )
             self._tokenizer = tokenizer_of(spec.tokenizer)
         self._selection = ThresholdedVocabulary(spec.precision, spec.epsilon, spec.delta)
-        self._warn(of_guarantee(self._selection.guarantee, ()))
+        self._heed(of_guarantee(self._selection.guarantee, ()))
+
+    @property
+    def _total(self) -> LimitedPrecision:
+        return self._selection.guarantee
 
     def _card(self) -> ComposedCard:
         selection = self._selection

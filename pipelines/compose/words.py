@@ -50,6 +50,7 @@ class PrivatizeWords(ComposedKind):
         id: str = "id",
         keep: Sequence[str] = (),
         errors: OnErrors = "raise",
+        accept: Sequence[str] = (),
     ) -> None:
         """Check the arguments, find the master key and open the index.
 
@@ -74,13 +75,14 @@ class PrivatizeWords(ComposedKind):
             keep: fields that are copied as they are: nothing protects them.
             errors: what a row does whose text or id is null or unreadable: fail the job, or go to
                 the output `errors`.
+            accept: what is refused unless it is named here, as in a spec.
 
         Raises:
             InputError: anything that a person can fix, also as the transform is applied.
         """
         super().__init__(
             "words",
-            RowsArguments(release=release, text=text, id=id, errors=errors),
+            RowsArguments(release=release, text=text, id=id, errors=errors, accept=accept),
             keep,
             mechanism=mechanism,
             epsilon=epsilon,

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +44,7 @@ from quietcorpus.pipelines.evaluate.study import (
 from quietcorpus.pipelines.release.release import release
 from quietcorpus.pipelines.spec.embeddings import EmbeddingMethod, WordEmbeddingsSpec
 from quietcorpus.pipelines.spec.spec import InputSpec, Spec
+from quietcorpus.pipelines.spec.values import REASONS
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage.layout import TABLE
 from quietcorpus.transforms.artefacts.files import FileSource
@@ -333,7 +335,8 @@ def _released(spec: Spec, folder: str) -> Draw:
     output = f"{folder}/release"
     name = f"evaluation-{secrets.token_hex(8)}"  # no other release has this id
     # The release is deleted unseen, so it costs nothing and no ledger counts it.
-    own = {"release": name, "output": output, "checkpoints": None, "ledger": None}
+    own: dict[str, Any] = {"release": name, "output": output, "checkpoints": None, "ledger": None}
+    own |= {"accept": tuple(REASONS)}
     release(spec.model_copy(update=own), Engine([], 1), lambda: None)
     return _vectors(output)
 

@@ -166,7 +166,7 @@ class PublicTextsKind(Kind):
         found = of_unchosen(rows_of(files, layout.TEXTS), rows_of(files, layout.VOTES))
         return [
             Weakness(said, "; ".join([remedy, *of_room(self.voting, self.spec, self.voters)]))
-            for said, remedy in found
+            for said, remedy, _ in found
         ]
 
     @property

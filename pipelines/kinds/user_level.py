@@ -50,7 +50,7 @@ class UserLevelKind(Kind):
     def refuse_few(self) -> None:
         """Raise InputError if users are too few for the noise, unless the spec accepts that."""
         spec = self.corpus.spec
-        for said, remedy in of_noise(spec.users, self.on_noise, self.least_on_noise):
+        for said, remedy, _ in of_noise(spec.users, self.on_noise, self.least_on_noise):
             if spec.few_users is None:
                 raise InputError(f"mechanism.users: {said}; {remedy}, or say `few_users: accept`")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -13,8 +14,10 @@ from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card import statements
 from quietcorpus.pipelines.card.mechanism import Mechanism, class_of
 from quietcorpus.pipelines.card.model import Card
+from quietcorpus.pipelines.card.weakness import accepted
 from quietcorpus.pipelines.environment.version import software
 from quietcorpus.pipelines.kinds.kind import Account, Kind
+from quietcorpus.pipelines.release.kept_columns import unlike
 from quietcorpus.pipelines.spec.mechanism import MechanismSpec
 from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.pipelines.spec.tokenizers import tokenizer_of
@@ -47,7 +50,7 @@ def describe(
     """
     account = kind.account(files)
     told = counts_are_told(kind, account.total)
-    limits = [*weak, *_not_protected(spec, account)]
+    limits = [*weak, *accepted(spec.accept), *_not_protected(spec, account)]
     made = mechanism(spec.mechanism, account)
     return Card(
         release=spec.release,
@@ -62,6 +65,7 @@ def describe(
         papers_figure=account.papers_figure,
         meaning=account.meaning,
         ledger=counted,
+        accepted=list(spec.accept) or None,
         artefacts=list(kind.artefacts),
         counts=card.Counts(documents=tally.documents, rejected=tally.rejected) if told else None,
         columns=list(kept(spec)),
@@ -111,6 +115,7 @@ def _not_protected(spec: Spec, account: Account) -> list[str]:
     """Return what this release does not protect."""
     whole = isinstance(account.total, DocumentPrivacy | UserPrivacy)
     return [
+        *_of_number(spec, account.total),
         *([] if whole else _of_documents(spec)),
         *_of_partitions(spec),
         *account.not_protected,
@@ -118,6 +123,14 @@ def _not_protected(spec: Spec, account: Account) -> list[str]:
         f"of a corpus and of its altered version, under whatever ids ({_of_ids(spec)})",
         "anything against an adversary who holds the master key, or breaks AES-256 or BLAKE2b",
     ]
+
+
+def _of_number(spec: Spec, total: Guarantee) -> list[str]:
+    """Return what a release tells by being there, where delta must not pass 1 / documents."""
+    if not isinstance(total, DocumentPrivacy) or not total.delta or "large-delta" in spec.accept:
+        return []
+    most = math.floor(1 / total.delta)
+    return [f"{statements.WHETHER}: a corpus of more than {most:,} documents makes none"]
 
 
 def _of_ids(spec: Spec) -> str:
@@ -154,7 +167,8 @@ def _of_documents(spec: Spec) -> list[str]:
     names = statements.named(list(columns), columns.get("id"))
     copied = [
         f"the columns {names}: copied as they are, and joinable with other data",
-        "whether there is a release: a corpus in which such a column repeats the text makes none",
+        "whether there is a release: a corpus in which such a column repeats the text"
+        f"{unlike(spec.accept)} makes none",
     ]
     return [
         *(copied if columns else []),

@@ -25,6 +25,7 @@ from quietcorpus.pipelines.release.identity import run as run_of
 from quietcorpus.pipelines.release.release import begun, heed_columns
 from quietcorpus.pipelines.release.sample import Sample, Unsampled, timed
 from quietcorpus.pipelines.spec.spec import Spec
+from quietcorpus.pipelines.spec.values import Reason
 from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.reading.documents import Plan
 
@@ -42,6 +43,7 @@ class DryRun:
         inherited: the cost to the data of private artefacts, as the card's `budget.inherited`.
         together: the cost of both to whoever is one unit in each corpus, as the card's
             `budget.together`; None where they do not add.
+        accepted: what the spec accepts by name, which is refused otherwise.
         weaknesses: what is not protected though a reader might expect it, as the log warns of it.
         ledger: the answer of the ledger, without the keys `spec` and `cost` of an entry of
             `quietcorpus.ledger.plan`; None for a spec without a ledger.
@@ -58,6 +60,7 @@ class DryRun:
     total: Parameters
     inherited: Sequence[dict[str, Any]]
     together: Parameters | None
+    accepted: Sequence[Reason]
     weaknesses: Sequence[str]
     ledger: dict[str, Any] | None
     told: bool
@@ -110,6 +113,7 @@ def dry_run(
             total=spent.total,
             inherited=spent.inherited,
             together=spent.together,
+            accepted=spec.accept,
             weaknesses=[one.said for one in weaknesses],
             ledger=answer,
             told=told,
@@ -128,6 +132,7 @@ def _of_card(spec: Spec, card: Card) -> DryRun:
         total=card.budget.total,
         inherited=card.budget.inherited,
         together=card.budget.together,
+        accepted=card.accepted or [],
         weaknesses=[],
         ledger=None,
         told=card.counts is not None,

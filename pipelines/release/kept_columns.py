@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from quietcorpus.indexes.scripts import are_clauses
+from quietcorpus.pipelines.spec.values import Reason, remedied
 from quietcorpus.transforms.errors import InputError, cut, redacted
 from quietcorpus.transforms.reading.columns import is_string
 from quietcorpus.transforms.reading.copies import Copies, strings
@@ -28,27 +29,51 @@ _TEXT_IN_BYTES = re.compile(r"[^\x00-\x08\x0e-\x1f\x7f-\x9f\ufffd]{6,}")
 _ADDRESS = re.compile(r"[^\s@]@[^\s@]+\.[^\s@]")
 
 
-def check(corpus: Corpus, plan: Plan) -> list[str]:
+NEEDED: dict[str, Reason] = {"e-mail addresses": "kept-addresses", "free text": "kept-text"}
+"""What a kept column may look like only if the spec accepts it by name."""
+
+
+def unlike(accept: Sequence[Reason]) -> str:
+    """Return what a kept column that is released does not look like, for the card."""
+    refused = [what for what, reason in NEEDED.items() if reason not in accept]
+    return f", or looks like {' or '.join(refused)}," if refused else ""
+
+
+def check(corpus: Corpus, plan: Plan, accept: Sequence[Reason]) -> list[str]:
     """Refuse kept columns that repeat the text; return what others look like, with the remedy.
 
-    Raises InputError for a column that repeats it in the sample; see `refuse_copies`.
+    Raises InputError for a column that repeats it in the sample, see `refuse_copies`, and as
+    `doubts` does.
     """
     batches = list(_sample(corpus, plan)) if corpus.keep else []
     refuse_copies(sum((Copies.of(batch, corpus.keep) for batch in batches), start=Copies()))
-    return list(doubts(batches, corpus.keep))
+    return list(doubts(batches, corpus.keep, accept))
 
 
 def doubts(
-    batches: Sequence[Documents], keep: Sequence[str], key: str = "input.keep"
+    batches: Sequence[Documents],
+    keep: Sequence[str],
+    accept: Sequence[Reason],
+    key: str = "input.keep",
 ) -> Iterator[str]:
-    """Yield what kept columns look like that is rarely meant for everyone, with the remedy."""
+    """Yield what kept columns look like that is rarely meant for everyone, with the remedy.
+
+    Raises InputError for a column of e-mail addresses or free text that is not accepted.
+    """
     for name in keep:
         values = [
             value if is_string(column.type) else " ".join(_TEXT_IN_BYTES.findall(value))
             for column in (batch.columns[name] for batch in batches)
             for value in strings(column)
         ]
-        if like := looks_like(values):
+        like = looks_like(values)
+        needed = [NEEDED[one] for one in like if one in NEEDED and NEEDED[one] not in accept]
+        if needed:
+            raise InputError(
+                f"{key}: {cut(name)} looks like {' and '.join(like)}, and would be released as it "
+                f"is; {remedied('drop it from the list', needed[0])}"
+            )
+        if like:
             yield (
                 f"{key}: {cut(name)} looks like {' and '.join(like)}, and will be released as "
                 "it is; drop it, unless everyone may read it"

@@ -10,7 +10,7 @@ from functools import cache
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.card import page
 from quietcorpus.pipelines.card.model import Card
-from quietcorpus.pipelines.card.weakness import Weakness, of_key
+from quietcorpus.pipelines.card.weakness import Weakness, of_documents, of_key, refuse
 from quietcorpus.pipelines.engine.engine import Engine
 from quietcorpus.pipelines.engine.interruption import interruptible
 from quietcorpus.pipelines.environment.keys import WorkerKey, configured_master_key, master_key
@@ -36,6 +36,7 @@ from quietcorpus.pipelines.release.tallies import (
 )
 from quietcorpus.pipelines.release.watching import Build, run_watched
 from quietcorpus.pipelines.spec.spec import Spec
+from quietcorpus.pipelines.spec.values import Reason
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import places
 from quietcorpus.pipelines.storage.output import Output
@@ -47,9 +48,13 @@ from quietcorpus.transforms.finished import FinishedShards
 from quietcorpus.transforms.parts import doubled
 from quietcorpus.transforms.reading.documents import Plan
 from quietcorpus.transforms.reading.sources import plan
-from quietcorpus.transforms.shards import Written, make_shards, staged_content
+from quietcorpus.transforms.shards import Tally, Written, make_shards, staged_content
 
 _LOGGER = logging.getLogger("quietcorpus.release")
+
+
+class _Countless(InputError):
+    """A refusal that the number of documents decides, and no noise."""
 
 
 def release(
@@ -127,8 +132,7 @@ def release(
             except Exception as error:
                 failure = error
             # Here, no error is being handled that another one would carry along.
-            tells = kind.noise_decides or isinstance(failure, NoisyOutcome)
-            if held and tells and not _spend(held, job):
+            if held and _tells(kind, failure) and not _spend(held, job):
                 raise StageError(
                     "ledger: the run failed, and its error may not be shown, because its budget "
                     "could not be recorded as spent; check the ledger, and run again"
@@ -144,14 +148,26 @@ def begun(spec: Spec, workers: int, *, strict: bool) -> tuple[Kind, Plan, list[W
     _require_key(spec)
     kind = prepare(spec, workers)
     weaknesses = [*of_key(configured_master_key()), *kind.weaknesses]
-    _heed(weaknesses, kind.doubts, strict)
+    refuse(weaknesses, spec.accept)
+    _heed(weaknesses, kind.doubts, strict, spec.accept)
     return kind, plan(spec.corpus), weaknesses
 
 
 def heed_columns(spec: Spec, kind: Kind, planned: Plan, *, strict: bool) -> None:
-    """Warn of columns that would be copied and should not be, or refuse them."""
+    """Warn of columns that would be copied and should not be, or refuse them.
+
+    Refuses a delta as well that is above 1 / documents, where every file states their number.
+    """
+    if planned.documents is not None:
+        refuse(of_documents(kind.cost, planned.documents), spec.accept)
     if kind.has_documents:
-        _heed((), kept_columns.check(spec.corpus, planned), strict)
+        _heed((), kept_columns.check(spec.corpus, planned, spec.accept), strict)
+
+
+def _tells(kind: Kind, failure: Exception) -> bool:
+    """Return whether a failure may tell how the noise turned out."""
+    noisy = kind.noise_decides and not isinstance(failure, _Countless)
+    return noisy or isinstance(failure, NoisyOutcome)
 
 
 def _spend(held: HeldReservation, job: Job) -> bool:
@@ -169,10 +185,19 @@ def _spend(held: HeldReservation, job: Job) -> bool:
     return True
 
 
-def _heed(weaknesses: Sequence[Weakness], doubts: Sequence[str], strict: bool) -> None:
-    """Warn of weaknesses and doubts, or refuse them; each doubt names its remedy itself."""
-    if strict and (weaknesses or doubts):
-        lines = [f"not protected: {one.said}; {one.remedy}" for one in weaknesses]
+def _heed(
+    weaknesses: Sequence[Weakness],
+    doubts: Sequence[str],
+    strict: bool,
+    accept: Sequence[Reason] = (),
+) -> None:
+    """Warn of weaknesses and doubts, or refuse them; each doubt names its remedy itself.
+
+    What is accepted by name is warned of, and not refused.
+    """
+    others = [one for one in weaknesses if one.reason not in accept]
+    if strict and (others or doubts):
+        lines = [f"not protected: {one.said}; {one.remedy}" for one in others]
         raise InputError(f"strict: {'; '.join([*lines, *doubts])}")
     for one in weaknesses:
         _LOGGER.warning("not protected: %s", one.said)
@@ -213,6 +238,7 @@ def _publish(
     if kind.has_documents:
         check_files(written, tally, len(job.shards))
     kept_columns.refuse_copies(tally.copies)
+    _refuse_delta(kind, tally, spec.accept)
     kind.check(tally)
     tell_kept(job, written)
     with interruptible():
@@ -233,6 +259,17 @@ def _publish(
         _heed(shown, kind.noticed(tally), strict=False)
         place.publish(files, texts, on_publishing)
         return made
+
+
+def _refuse_delta(kind: Kind, tally: Tally, accept: Sequence[Reason]) -> None:
+    """Refuse a delta above 1 / documents: of which there are how many, the noise does not decide.
+
+    So the run's budget need not be spent.
+    """
+    try:
+        refuse(of_documents(kind.cost, tally.documents), accept)
+    except InputError as error:
+        raise _Countless(str(error)) from None
 
 
 def _check_sealed(files: Sequence[Written]) -> None:

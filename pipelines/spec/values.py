@@ -126,6 +126,39 @@ Disjoint = Literal["compared", "declared", "unknown"]
 """The evidence that partitions share no document: their ids, the publisher's word, or none."""
 
 
+Reason = Literal["unchanged-words", "large-epsilon", "large-delta", "kept-addresses", "kept-text"]
+REASONS: dict[Reason, str] = {
+    "unchanged-words": "most words come back unchanged, with a chance (N_w) above .9",
+    "large-epsilon": "an epsilon above 10, of a whole unit",
+    "large-delta": "a delta above 1 / documents, or not below 1 / users",
+    "kept-addresses": "a kept column that looks like e-mail addresses",
+    "kept-text": "a kept column that looks like free text",
+}
+"""What a release is refused for, unless its spec accepts it by name."""
+
+
+def _once(value: object) -> object:
+    given = tuple(value) if isinstance(value, list) else value
+    if isinstance(given, tuple) and len(set(map(str, given))) < len(given):
+        raise of_value("names a reason twice; name each once")
+    return given
+
+
+Accepted = Annotated[
+    tuple[Reason, ...],
+    BeforeValidator(_once),
+    Field(
+        description="what is refused unless it is named here, and stands on the card: "
+        + "; ".join(f"`{name}`, {what}" for name, what in REASONS.items())
+    ),
+]
+
+
+def remedied(remedy: str, reason: Reason) -> str:
+    """Return a remedy, and how to accept the reason of a refusal instead."""
+    return f"{remedy}, or accept it by name: `accept: [{reason}]`"
+
+
 def at_most(limit: int, description: str) -> Any:
     """Return a field for a `Count` of at most `limit`, which its JSON Schema states as well."""
     return Field(le=limit, description=description, json_schema_extra={"maximum": limit})

@@ -82,6 +82,11 @@ def test_copies_are_found_wherever_they_stand(workspace: Workspace) -> None:
 
 def test_a_column_of_addresses_is_kept_with_a_warning(workspace: Workspace) -> None:
     workspace.json_lines([{"text": "quiet", "by": f"xylo{n}@host.example"} for n in range(40)])
+    message = workspace.refused({"input.keep": ["by"], "accept": ["kept-text"]})
+    assert message == (
+        "input.keep: 'by' looks like e-mail addresses, and would be released as it is; drop it "
+        "from the list, or accept it by name: `accept: [kept-addresses]`"
+    )
     done = workspace.release({"input.keep": ["by"]})
     assert "WARNING input.keep: 'by' looks like e-mail addresses, and will be" in done.stderr
     assert "xylo" not in done.stderr

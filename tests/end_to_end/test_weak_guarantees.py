@@ -3,6 +3,7 @@ and with --strict no release."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -47,9 +48,24 @@ WEAK: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+REASONS = {
+    ", is above 10, so": "large-epsilon",
+    "not below 1 / users": "large-delta",
+    "a chance of 1 (": "unchanged-words",
+}
+
+
 def warnings(done: Any) -> list[str]:
     lines = done.stderr.splitlines()
     return [line.removeprefix(WARNING) for line in lines if line.startswith(WARNING)]
+
+
+def reason_of(said: str) -> str | None:
+    """The name under which a weakness is accepted, if it must be."""
+    for sign, reason in REASONS.items():
+        if sign in said:
+            return reason
+    return None
 
 
 def assert_said(workspace: Workspace, changes: dict[str, Any]) -> list[str]:
@@ -65,11 +81,20 @@ def assert_said(workspace: Workspace, changes: dict[str, Any]) -> list[str]:
     return said
 
 
-def assert_refused(workspace: Workspace, changes: dict[str, Any], said: str) -> None:
-    """With --strict there is no release, and nothing was read: the input is not even there."""
-    message = workspace.refused(changes | NOWHERE, "--strict")
-    assert message.startswith("--strict: ")
+def assert_refused(
+    workspace: Workspace, changes: dict[str, Any], said: str, reason: str | None = None
+) -> None:
+    """There is no release, and nothing was read: the input is not even there.
+
+    That is so for a weakness with a reason, unless it is accepted by name, and for another one
+    with --strict.
+    """
+    given = [] if reason else ["--strict"]
+    message = workspace.refused(changes | NOWHERE | {"accept": []}, *given)
+    assert message.startswith("mechanism: " if reason else "--strict: ")
     assert f"not protected: {said}; " in message
+    if reason:
+        assert message.endswith(f", or accept it by name: `accept: [{reason}]`")
 
 
 @pytest.mark.parametrize("name", WEAK)
@@ -80,7 +105,7 @@ def test_a_guarantee_that_means_little(workspace: Workspace, name: str) -> None:
     assert assert_said(workspace, changes) == [said]
     # Kills: --strict that warns and goes on, or that reads first.
     workspace.output = workspace.output.with_name("other")
-    assert_refused(workspace, changes | {"output": "released/other"}, said)
+    assert_refused(workspace, changes | {"output": "released/other"}, said, reason_of(said))
 
 
 def test_the_warning_comes_before_anything_is_read(workspace: Workspace) -> None:
@@ -157,7 +182,7 @@ def test_a_sentence_at_an_epsilon_that_means_little(
     )
     done = workspace.run("release", str(workspace.spec(sentences(epsilon=25) | NOWHERE)))
     assert warnings(done) == [said]
-    assert_refused(workspace, sentences(epsilon=25), said)
+    assert_refused(workspace, sentences(epsilon=25), said, reason_of(said))
     done = workspace.run("release", str(workspace.spec(sentences(epsilon=10) | NOWHERE)))
     assert warnings(done) == []
 
@@ -230,7 +255,7 @@ def test_embedded_words_that_come_back_unchanged(
     done = workspace.run("release", str(workspace.spec(changes | NOWHERE)))
     (said,) = warnings(done)
     assert re.fullmatch(UNCHANGED, said)
-    assert_refused(workspace, changes, said)
+    assert_refused(workspace, changes, said, reason_of(said))
 
 
 FEW = (
@@ -302,3 +327,50 @@ def test_few_words_that_stand_out_of_the_noise(workspace: Workspace, lee_texts: 
     changes = embeddings(workspace, "cooccurrence", epsilon=90) | {"output": "released/more"}
     done = workspace.release(changes)
     assert "the others are left out" not in "".join(warnings(done))
+
+
+def test_what_is_accepted_stands_on_the_card(workspace: Workspace) -> None:
+    # Kills: a reason that is accepted in silence, or one that accepts another.
+    workspace.json_lines(["quiet world hello"] * 30)
+    weak = HISTOGRAM | {"mechanism.epsilon": 10.5}
+    message = workspace.refused(weak | {"accept": ["large-delta", "kept-text"]})
+    assert message.endswith("or accept it by name: `accept: [large-epsilon]`")
+    done = workspace.release(weak | {"accept": ["large-epsilon"]}, "--strict")
+    assert len(warnings(done)) == 1
+    card = workspace.card()
+    assert card["accepted"] == ["large-epsilon"]
+    line = (
+        "what is refused otherwise, and the publisher has accepted by name: large-epsilon (an "
+        "epsilon above 10, of a whole unit)"
+    )
+    assert card["guarantee"]["not_protected"][1] == line
+    for name in ("README.md", "page.html"):
+        assert line in (workspace.output / name).read_text()
+    assert workspace.run("verify", "released/out").returncode == 0
+    asked = workspace.spec(weak | {"accept": ["large-epsilon"], "output": "released/other"})
+    done = workspace.run("release", str(asked), "--dry-run")
+    assert "accepted  large-epsilon: an epsilon above 10, of a whole unit\n" in done.stdout
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_a_delta_above_one_in_the_documents(workspace: Workspace, form: str) -> None:
+    # Kills: a delta by which one document may be published whole; a refusal that spends.
+    texts = ["quiet world hello"] * 30
+    if form == "jsonl":
+        workspace.json_lines(texts)
+    else:
+        workspace.parquet({"text": texts})
+    caps = {"definition": "limited-precision", "precision": 2, "epsilon": 9, "delta": 0.5}
+    terms = {"corpus": "input", "caps": [caps]}
+    (workspace.folder / "caps.yaml").write_text(json.dumps(terms))
+    assert workspace.run("ledger", "init", "ledger", "caps.yaml").returncode == 0
+    private = {"private": {"epsilon": 4, "delta": 0.1}}
+    changes = HISTOGRAM | {"mechanism.vocabulary": private, "input.path": f"input/*.{form}"}
+    message = workspace.refused(changes | {"ledger": "ledger", "accept": []})
+    assert message == (
+        "mechanism: not protected: any one of more than 10 documents with certainty: delta, 0.1, "
+        "is above 1 / documents; lower delta, or accept it by name: `accept: [large-delta]`"
+    )
+    shown = workspace.run("ledger", "show", "ledger", "--json").stdout
+    assert '"release": "test"' not in shown  # neither spent nor reserved
+    workspace.release(changes | {"accept": ["large-delta"], "ledger": "ledger"})

@@ -33,6 +33,7 @@ TEXT = "The prime minister said that the report of the fires is out, and that it
 MECHANISMS = ("madlib", "vickrey", "brr", "tem", "exponential")
 ALPHA = 1e-4
 DRAWS = 20_000
+ACCEPT = ("unchanged-words",)
 STATED = 0.05
 """An epsilon, per bit."""
 
@@ -54,7 +55,13 @@ def test_it_is_the_path_of_a_release(
     monkeypatch.setattr("quietcorpus.privatizer.secrets.token_hex", lambda size: f"n{size}")
     texts = [f"{TEXT} zqxunknown {'the ' * (number % 5)}" for number in range(150)]
     made = qc.Privatizer(
-        word_index, mechanism, 3, per=per, out_of_vocabulary=unknown, **tuned(mechanism)
+        word_index,
+        mechanism,
+        3,
+        per=per,
+        out_of_vocabulary=unknown,
+        accept=ACCEPT,
+        **tuned(mechanism),
     )
     source = LocalIndex.resolve(str(word_index))
     parameters = WordsParameters(
@@ -77,9 +84,11 @@ def test_an_epsilon_that_changes_little_is_told(
     assert not caplog.records
     # TEM's own truncation changes one word of a thousand at any epsilon.
     often = {"vickrey": {"tuning": "0.0001"}, "tem": {"truncation": "1"}}.get(mechanism, {})
-    qc.Privatizer(word_index, mechanism, 1_000_000, **often)
+    qc.Privatizer(word_index, mechanism, 1_000_000, accept=ACCEPT, **often)
     (record,) = caplog.records
     assert record.levelname == "WARNING"
+    with pytest.raises(qc.InputError, match=r"accept it by name: unchanged-words in `accept`$"):
+        qc.Privatizer(word_index, mechanism, 1_000_000, **often)
     assert record.getMessage().startswith("epsilon protects little: 100 of 100 words of the index")
 
 
@@ -99,7 +108,7 @@ def test_a_words_loss_is_within_its_guarantee(
     pair = np.unravel_index(differing.argmin(), differing.shape)
     bound = STATED * int(differing[pair])
     assert bound < np.log(DRAWS / 10)
-    privatizer = qc.Privatizer(word_index, "brr", epsilon)
+    privatizer = qc.Privatizer(word_index, "brr", epsilon, accept=ACCEPT)
 
     def draw(which: int, count: int) -> np.ndarray:
         released = np.array(privatizer.release([words[pair[which]]] * count))
@@ -137,14 +146,16 @@ def test_a_fork_shares_no_noise(word_index: Path) -> None:
 def test_its_key_leaves_the_process_by_no_pickle(word_index: Path) -> None:
     # Kills: a key that is written to a disk, or sent to workers.
     with pytest.raises(TypeError, match="has a key that no other process may have; make one there"):
-        pickle.dumps(qc.Privatizer(word_index, "brr", 1))
+        pickle.dumps(qc.Privatizer(word_index, "brr", 0.1))
 
 
 @pytest.mark.parametrize("unknown", ["drop", "draw"])
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_it_fails_closed(word_index: Path, mechanism: Any, unknown: Any) -> None:
     # Kills: a word that the index lacks and that passes through; and a text that is left out.
-    made = qc.Privatizer(word_index, mechanism, 1, out_of_vocabulary=unknown, **tuned(mechanism))
+    made = qc.Privatizer(
+        word_index, mechanism, 1, out_of_vocabulary=unknown, accept=ACCEPT, **tuned(mechanism)
+    )
     texts = ["zqxcanary zqxcanary2, 4711!", "", "\0 \n", TEXT]
     released = made.release(texts)
     assert len(released) == len(texts)
@@ -174,7 +185,7 @@ def test_it_fails_closed(word_index: Path, mechanism: Any, unknown: Any) -> None
 )
 def test_bad_arguments_are_one_line(word_index: Path, given: Any, message: str) -> None:
     with pytest.raises(qc.InputError) as raised:
-        qc.Privatizer(**{"index": word_index, "mechanism": "brr", "epsilon": 1} | given)
+        qc.Privatizer(**{"index": word_index, "mechanism": "brr", "epsilon": 0.1} | given)
     assert str(raised.value).startswith(message)
     assert "\n" not in str(raised.value)
 
@@ -187,7 +198,7 @@ def test_an_index_that_was_changed_is_refused(word_index: Path, tmp_path: Path) 
     codes[-1] ^= 1
     (tmp_path / "codes.npy").write_bytes(codes)
     with pytest.raises(qc.InputError, match=r"codes\.npy"):
-        qc.Privatizer(tmp_path, "brr", 1)
+        qc.Privatizer(tmp_path, "brr", 0.1)
     qc.Privatizer(tmp_path, "madlib", 1)  # which reads no codes
 
 
@@ -196,7 +207,7 @@ def test_an_index_that_was_changed_is_refused(word_index: Path, tmp_path: Path) 
 )
 def test_what_is_no_text_is_refused(word_index: Path, texts: Any) -> None:
     # Kills: a string whose letters are texts, and an error that quotes a text.
-    made = qc.Privatizer(word_index, "brr", 1)
+    made = qc.Privatizer(word_index, "brr", 0.1)
     with pytest.raises(qc.InputError) as raised:
         made.release(texts)
     assert str(raised.value) == "texts: give a list of strings, without surrogates and nulls"
@@ -205,7 +216,7 @@ def test_what_is_no_text_is_refused(word_index: Path, texts: Any) -> None:
 
 LOADED = """
 import sys, quietcorpus as qc
-print(qc.Privatizer(sys.argv[1], "brr", 1).release(["the report"]) != [])
+print(qc.Privatizer(sys.argv[1], "brr", 0.1).release(["the report"]) != [])
 heavy = "apache_beam", "torch", "ray", "faiss", "pandas", "scipy.linalg"
 print([name for name in heavy if name in sys.modules])
 """

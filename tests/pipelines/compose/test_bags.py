@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from composed import as_documents, bound_key, doc, release_key, run
+from small_specs import WEAK
 
 from quietcorpus.beam import PrivatizeBags, ReleaseHistogram, SelectVocabulary
 from quietcorpus.indexes.tokenizers import UNICODE_WORDS
@@ -66,6 +67,7 @@ def test_bags_are_the_path_of_a_release(tmp_path: Path, docs: list[dict[str, Any
         histogram_epsilon=2,
         compression={"method": "frequency", "size": 40},
         include=["bins"],
+        accept=WEAK,
     )
     found = run(tmp_path, docs, made, bundle_repeat=1)
     vocabulary = selected(docs)
@@ -117,6 +119,7 @@ def test_bags_of_a_public_vocabulary_need_no_histogram(
         epsilon=40,
         vocabulary={"public": str(listed)},
         compression={"method": "none"},
+        accept=WEAK,
     )
     found = run(tmp_path, docs, made)
     assert len(found["rows"]) == len(docs)

@@ -16,6 +16,7 @@ from apache_beam.runners.direct.direct_runner import BundleBasedDirectRunner
 from composed import SEEN, Doc, as_documents, bound_key, doc, release_key, run
 from embedding_releases import common_words
 from scipy import stats
+from small_specs import WEAK
 
 from quietcorpus.beam import LearnEmbeddings
 from quietcorpus.indexes.tokenizers import UNICODE_WORDS
@@ -67,7 +68,7 @@ def made_of(tmp_path: Path, lee_texts: list[str]) -> Any:
             "few_users": "accept",
         }
         given = {name: value for name, value in (given | changes).items() if value is not ...}
-        return LearnEmbeddings(release, **given)
+        return LearnEmbeddings(release, **{"accept": WEAK} | given)
 
     return make
 
