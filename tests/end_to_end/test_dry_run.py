@@ -159,7 +159,7 @@ def test_a_partition_whose_ids_are_of_another_key(workspace: Workspace) -> None:
         ({"mechanism.epsilon": 0}, []),
         ({"input.path": "input/none.jsonl"}, []),
         ({"mechanism.vocabulary.public": "none.txt"}, []),
-        ({"mechanism.epsilon": 40}, ["--strict"]),
+        ({"mechanism.epsilon": 40, "accept": []}, []),
         ({"output": "input"}, []),
         ({"output": "occupied"}, []),
         ({"ledger": "ledger"}, []),

@@ -135,7 +135,7 @@ def test_the_readme_says_what_the_card_says(workspace: Workspace) -> None:
         assert artefact["digest"] in text
     assert "epsilon 16.3" in text
     # What makes the guarantee mean little comes first, and what nothing protects next.
-    weak, kept = made["guarantee"]["not_protected"][:2]
+    weak, _, kept = made["guarantee"]["not_protected"][:3]
     assert "epsilon, 16.3, is above 10" in weak
     assert "product" in kept
     (config,) = front_matter(text)["configs"]

@@ -224,7 +224,7 @@ def test_a_sum_that_the_engine_doubles_fails_the_job(
 
 def test_a_vocabulary_is_selected(tmp_path: Path, docs: list[dict[str, Any]]) -> None:
     # Kills: another threshold or noise, terms of few texts, and a card without delta.
-    made = SelectVocabulary("test", **ROWS, precision=4, epsilon=20, delta=1e-4)
+    made = SelectVocabulary("test", **ROWS, precision=4, epsilon=20, delta=1e-4, accept=WEAK)
     found = run(tmp_path, docs, made)
     assert in_order(found["rows"]) == vocabulary_table(selected(docs), None).to_pylist()
     assert list(map(json.loads, found["card"])) == [made.card]
