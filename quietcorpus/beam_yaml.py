@@ -75,7 +75,7 @@ def privatize_words(
     id: str = "id",
     keep: Sequence[str] = (),
     error_handling: Optional[ErrorHandlingConfig] = None,
-    accept: Optional[Sequence[str]] = None,
+    accept: Sequence[str] = (),
 ) -> beam.PTransform:
     """Replace every word of the rows' texts, under metric differential privacy.
 
@@ -139,7 +139,7 @@ def privatize_bags(
     id: str = "id",
     keep: Sequence[str] = (),
     error_handling: Optional[ErrorHandlingConfig] = None,
-    accept: Optional[Sequence[str]] = None,
+    accept: Sequence[str] = (),
 ) -> beam.PTransform:
     """Release a noisy bag of words of each text, under limited-precision local privacy.
 
@@ -195,7 +195,7 @@ def draw_candidates(
     id: str = "id",
     keep: Sequence[str] = (),
     error_handling: Optional[ErrorHandlingConfig] = None,
-    accept: Optional[Sequence[str]] = None,
+    accept: Sequence[str] = (),
 ) -> beam.PTransform:
     """Draw a public document in place of each text, under sentence-level privacy.
 
@@ -250,7 +250,7 @@ def learn_embeddings(
     text: str = "text",
     id: str = "id",
     error_handling: Optional[ErrorHandlingConfig] = None,
-    accept: Optional[Sequence[str]] = None,
+    accept: Sequence[str] = (),
 ) -> beam.PTransform:
     """Learn a vector for every word from users' texts, under user-level differential privacy.
 
@@ -305,7 +305,7 @@ def release_histogram(
     text: str = "text",
     id: str = "id",
     error_handling: Optional[ErrorHandlingConfig] = None,
-    accept: Optional[Sequence[str]] = None,
+    accept: Sequence[str] = (),
 ) -> beam.PTransform:
     """Count the words of all texts, with noise, under limited-precision local privacy.
 
@@ -346,7 +346,7 @@ def select_vocabulary(
     text: str = "text",
     id: str = "id",
     error_handling: Optional[ErrorHandlingConfig] = None,
-    accept: Optional[Sequence[str]] = None,
+    accept: Sequence[str] = (),
 ) -> beam.PTransform:
     """Select the words that many texts have, privately.
 

@@ -158,7 +158,8 @@ def of_words(meaning: Meaning) -> list[Weakness]:
     """Judge an epsilon of words by N_w, the chance that a word of the index comes back unchanged.
 
     Where a document's words share epsilon, the longest document that is too short for it is named,
-    of the lengths that the card has.
+    of the lengths that the card has. What has to be accepted is judged by the usual length, the
+    shorter middle one of these: a document of one word has the whole epsilon for it.
     """
     weak = [one for one in meaning.typical if one.unchanged.median > MOST_UNCHANGED]
     if not weak:
@@ -169,8 +170,10 @@ def of_words(meaning: Meaning) -> list[Weakness]:
         f"most words{where}: the typical word of the index comes back unchanged with a chance of "
         f"{longest.unchanged.median:.2g} (the median of N_w), above {MOST_UNCHANGED}"
     )
-    most = max(one.unchanged.median for one in weak)
-    reason: Reason | None = "unchanged-words" if most > MOST_RELEASED else None
+    by_length = sorted(meaning.typical, key=lambda one: one.document_words or 0)
+    usual = by_length[(len(by_length) - 1) // 2]
+    above = usual.unchanged.median > MOST_RELEASED
+    reason: Reason | None = "unchanged-words" if above else None
     remedy = "lower its epsilon as `quietcorpus calibrate words` advises"
     return [Weakness(said, remedy, reason)]
 

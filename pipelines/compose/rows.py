@@ -92,11 +92,10 @@ def read(
         | "copies of the text" >> beam.CombineGlobally(_total).without_defaults()
         | "refuse copies" >> beam.ParDo(_RefuseCopies(label))
     )
-    if spec.keep:
-        found.documents | "look at kept fields" >> beam.ParDo(
-            _DoubtKept(label, spec.keep, spec.accept)
-        )
     checked = [identified, copies]
+    if spec.keep:
+        look = beam.ParDo(_DoubtKept(label, spec.keep, spec.accept))
+        checked.append(found.documents | "look at kept fields" >> look)
     if isinstance(total, LimitedPrecision) and total.delta:
         counted = identified | "count" >> beam.CombineGlobally(_added).without_defaults()
         checked.append(counted | "delta" >> beam.ParDo(_RefuseDelta(label, total, spec.accept)))

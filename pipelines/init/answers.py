@@ -6,7 +6,7 @@ import datetime
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from quietcorpus.indexes import sentences
@@ -59,6 +59,7 @@ class Answers:
         users: their approximate number, a public figure, where they are the unit.
         label: a column to copy as it is, or None.
         labels: the columns that may be labels.
+        private: what a column looks like that a release refuses to keep, by the column's name.
         release: the release's id.
         language: the code of the texts' language, or None if it is not known.
         escape: the character that escapes quotes in CSV, or None.
@@ -78,6 +79,7 @@ class Answers:
     language: str | None = None
     escape: str | None = None
     traditional: bool = False
+    private: Mapping[str, str] = field(default_factory=dict)
 
 
 def unit(wanted: Wanted, protected: Protected | None) -> Protected:
@@ -136,6 +138,7 @@ def answers(
         _release_id(corpus, wanted, protected),
         _language(wanted, given.get("language") or _column(found, text).language),
         traditional=_column(found, text).traditional,
+        private={one.name: " and ".join(one.private) for one in found if one.private},
     )
 
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from quietcorpus.indexes.segmentation import letters_by_script
 from quietcorpus.indexes.written_language import is_traditional, language_of
+from quietcorpus.pipelines.release.kept_columns import NEEDED, looks_like
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.columns import is_text
 from quietcorpus.transforms.reading.csv_files import ESCAPE
@@ -45,6 +46,7 @@ class Column:
         missing: the number of records without a value.
         tells_apart: whether a release can compare its values, so that it may name ids or users.
         language: the code of the language that its texts seem to be in, or None.
+        private: what its values look like that a release refuses to keep.
         fault: the reason why the column cannot be read, if that is so.
     """
 
@@ -58,6 +60,7 @@ class Column:
     language: str | None = None
     fault: str | None = None
     traditional: bool = False
+    private: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, first: FirstValues) -> Column:
@@ -82,6 +85,7 @@ class Column:
             _tells_apart(values),
             language,
             traditional=language == "zh" and is_traditional(texts),
+            private=tuple(what for what in looks_like(texts) if what in NEEDED),
         )
 
     @property
@@ -97,6 +101,8 @@ class Column:
     @property
     def is_label(self) -> bool:
         """Return whether it has few different values, which repeat."""
+        if self.private:
+            return False
         few = 2 <= self.distinct <= min(_MOST_LABELS, self.records // _EACH_LABEL)
         return few and self.words < _LEAST_WORDS
 

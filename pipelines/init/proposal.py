@@ -67,8 +67,13 @@ def _head(answers: Answers) -> list[str]:
     if answers.id is not None and answers.user is None:
         lines.append(line("  id", quoted(answers.id), "compared, so that no document counts twice"))
     if answers.wanted in _OF_ROWS and answers.protected in _BY_ROW:
-        kept = f"[{quoted(answers.label)}]" if answers.label else "[]"
+        private = answers.label in answers.private
+        kept = f"[{quoted(answers.label)}]" if answers.label and not private else "[]"
         lines.append(line("  keep", kept, "columns copied as they are: NOTHING protects them"))
+        if answers.label and private:
+            lines += note(
+                f"{answers.label} looks like {answers.private[answers.label]}, and is not kept."
+            )
         offered = [quoted(name) for name in answers.labels if name != answers.label]
         if offered:
             lines.append(f"  # These may be labels to keep: {', '.join(offered)}")
@@ -135,7 +140,7 @@ def _counts(answers: Answers) -> _Block:
             line("precision", "4", "N: hides 4 words added or removed, or 2 replaced"),
             *_odds("2", "these words"),
             *_chosen(answers),
-            "vocabulary: {private: {epsilon: 0.5, delta: 1.0e-6}}",
+            "vocabulary: {private: {epsilon: 0.5, delta: 1.0e-8}}",
             *note(
                 "Fewer bins than words leave less noise: with a public list, try `compression: "
                 "{method: frequency, size: 1000}` and `histogram_epsilon: 0.5`."
@@ -297,8 +302,8 @@ def _of_users(answers: Answers) -> list[str]:
 
 
 def _delta(users: int | None) -> str:
-    """Return a delta of at most a tenth of 1 / users, and of at most a millionth."""
-    return f"1.0e-{max(6, len(str(users or 0)) + 1)}"
+    """Return a delta of at most a tenth of 1 / users, or of 1 / documents for ten million."""
+    return f"1.0e-{8 if users is None else max(6, len(str(users)) + 1)}"
 
 
 def _odds(epsilon: str, unit: str) -> list[str]:

@@ -154,6 +154,9 @@ class Kind(Protocol):
 
 
 def asked(spec: Spec, kind: Kind) -> dict[str, Value]:
-    """Return what a run is asked for: the spec, and the current state of the artefacts in it."""
+    """Return what a run is asked for: the spec, and the current state of the artefacts in it.
+
+    What a spec accepts by name changes no noise: a run that is refused goes on once it is accepted.
+    """
     artefacts = [artefact.model_dump() for artefact in kind.artefacts]
-    return {"spec": spec.model_dump(), "artefacts": artefacts}
+    return {"spec": spec.model_dump(exclude={"accept"}), "artefacts": artefacts}

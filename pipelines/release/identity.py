@@ -29,7 +29,7 @@ def run(spec: Spec, plan: Plan, kind: Kind, key: ReleaseKey) -> Run:
     corpus = plan.corpus_digest(spec.corpus)
     whole = asked(spec, kind) | {"corpus": corpus, "computing": kind.computing}
     # A later version adds keys to a spec, and fields to artefacts: what was not said is left out.
-    words = spec.model_dump(exclude_defaults=True)
+    words = spec.model_dump(exclude_defaults=True, exclude={"accept"})
     artefacts = [one.model_dump(exclude_defaults=True) for one in kind.artefacts]
     parts: dict[str, Value] = {
         MASTER_KEY: "",

@@ -48,13 +48,9 @@ from quietcorpus.transforms.finished import FinishedShards
 from quietcorpus.transforms.parts import doubled
 from quietcorpus.transforms.reading.documents import Plan
 from quietcorpus.transforms.reading.sources import plan
-from quietcorpus.transforms.shards import Tally, Written, make_shards, staged_content
+from quietcorpus.transforms.shards import Written, make_shards, staged_content
 
 _LOGGER = logging.getLogger("quietcorpus.release")
-
-
-class _Countless(InputError):
-    """A refusal that the number of documents decides, and no noise."""
 
 
 def release(
@@ -132,7 +128,8 @@ def release(
             except Exception as error:
                 failure = error
             # Here, no error is being handled that another one would carry along.
-            if held and _tells(kind, failure) and not _spend(held, job):
+            tells = kind.noise_decides or isinstance(failure, NoisyOutcome)
+            if held and tells and not _spend(held, job):
                 raise StageError(
                     "ledger: the run failed, and its error may not be shown, because its budget "
                     "could not be recorded as spent; check the ledger, and run again"
@@ -162,12 +159,6 @@ def heed_columns(spec: Spec, kind: Kind, planned: Plan, *, strict: bool) -> None
         refuse(of_documents(kind.cost, planned.documents), spec.accept)
     if kind.has_documents:
         _heed((), kept_columns.check(spec.corpus, planned, spec.accept), strict)
-
-
-def _tells(kind: Kind, failure: Exception) -> bool:
-    """Return whether a failure may tell how the noise turned out."""
-    noisy = kind.noise_decides and not isinstance(failure, _Countless)
-    return noisy or isinstance(failure, NoisyOutcome)
 
 
 def _spend(held: HeldReservation, job: Job) -> bool:
@@ -238,7 +229,7 @@ def _publish(
     if kind.has_documents:
         check_files(written, tally, len(job.shards))
     kept_columns.refuse_copies(tally.copies)
-    _refuse_delta(kind, tally, spec.accept)
+    refuse(of_documents(kind.cost, tally.documents), spec.accept)
     kind.check(tally)
     tell_kept(job, written)
     with interruptible():
@@ -259,17 +250,6 @@ def _publish(
         _heed(shown, kind.noticed(tally), strict=False)
         place.publish(files, texts, on_publishing)
         return made
-
-
-def _refuse_delta(kind: Kind, tally: Tally, accept: Sequence[Reason]) -> None:
-    """Refuse a delta above 1 / documents: of which there are how many, the noise does not decide.
-
-    So the run's budget need not be spent.
-    """
-    try:
-        refuse(of_documents(kind.cost, tally.documents), accept)
-    except InputError as error:
-        raise _Countless(str(error)) from None
 
 
 def _check_sealed(files: Sequence[Written]) -> None:

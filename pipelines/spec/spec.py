@@ -11,13 +11,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import pydantic
-from pydantic import (
-    BeforeValidator,
-    Field,
-    SerializerFunctionWrapHandler,
-    model_serializer,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, model_validator
 
 from quietcorpus.pipelines import registry
 from quietcorpus.pipelines.spec.mechanism import AnyMechanism
@@ -163,11 +157,6 @@ class Spec(Strict):
     ] = None
 
     accept: Accepted = ()
-
-    @model_serializer(mode="wrap")
-    def _serialized(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out what is not accepted: a run of before is the same run."""
-        return {name: value for name, value in dump(self).items() if name != "accept" or value}
 
     @property
     def corpus(self) -> Corpus:

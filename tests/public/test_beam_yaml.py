@@ -71,7 +71,7 @@ def test_the_example_runs() -> None:
         ("epsilom: 10", "unexpected argument 'epsilom'"),
         ("epsilon: 0", "PrivatizeWords: epsilon: 0 is not allowed; give a positive, finite number"),
         (
-            "text: zip, epsilon: 1, id: nr",
+            "text: zip, epsilon: 0.01, id: nr",
             "PrivatizeWords: id: the input has no field 'nr'; it has",
         ),
         ("search: {engine: exat}, epsilon: 1", "PrivatizeWords: search.engine: 'exat' is not "),
@@ -105,6 +105,7 @@ def test_a_tokenizer_and_users_are_given_as_mappings(tmp_path: Path) -> None:
     rule = "tokenizer: {name: icu-words-v2, language: fr}, vocabulary: {public: words.txt}"
     learned = (
         "user: who, users: 120, delta: 1.0e-5, dimensions: 2, few_users: accept, "
+        "accept: [large-epsilon], "
         "budgets: {column: tier, epsilon: {usual: 50}}"
     )
     pipeline = f"""
@@ -113,7 +114,7 @@ pipeline:
     - {{type: Create, config: {{elements: {json.dumps(rows)}}}}}
     - type: ReleaseHistogram
       input: Create
-      config: {{release: r, precision: 1, epsilon: 50, {rule}}}
+      config: {{release: r, precision: 1, epsilon: 50, accept: [large-epsilon], {rule}}}
     - type: LearnEmbeddings
       input: Create
       config: {{release: r, {learned}, {rule}}}

@@ -11,10 +11,21 @@ import pytest
 
 COMMAND = [str(Path(sys.executable).with_name("quietcorpus")), "privatize"]
 CANARY = "zqxcanary"
+ACCEPT = ("--accept", "unchanged-words")
 
 
 def options(index: Path, *more: str) -> list[str]:
-    return [*COMMAND, "--index", str(index), "--mechanism", "brr", "--epsilon", "50", *more]
+    return [
+        *COMMAND,
+        "--index",
+        str(index),
+        "--mechanism",
+        "brr",
+        "--epsilon",
+        "50",
+        *ACCEPT,
+        *more,
+    ]
 
 
 def filtered(
