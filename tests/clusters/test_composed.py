@@ -35,6 +35,7 @@ source, _, released, *options = sys.argv[1:]
 bags = PrivatizeBags(
     "bags",
     precision=4,
+    accept=["large-epsilon", "large-delta"],  # outputs must be told from noise
     epsilon=40,
     vocabulary={"private": {"epsilon": 20, "delta": 1e-4}},
     histogram_epsilon=2,
@@ -62,6 +63,7 @@ learn = LearnEmbeddings(
     "embeddings",
     user="complaint_id",
     users=300,
+    accept=["large-epsilon", "large-delta"],
     epsilon=60,
     delta=2e-5,
     vocabulary={"public": words},
