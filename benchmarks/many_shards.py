@@ -43,7 +43,7 @@ output: '{output}'
 mechanism:
   kind: bag-of-words
   precision: 1
-  epsilon: 8
+  epsilon: 5
   vocabulary: {{public: '{folder}/vocabulary.txt'}}
   compression: {{method: none}}
 """

@@ -102,6 +102,7 @@ def prepare(given: argparse.Namespace, folder: Path) -> None:
             "keep": ["id", "label5"],
         },
         "output": str(folder / "released"),
+        "accept": ["large-epsilon"],  # 11 for a replaced word
         "mechanism": {
             "kind": "bag-of-words",
             "precision": 1,

@@ -126,6 +126,7 @@ def write_spec(
         "release": "reconstruction",
         "input": source,
         "output": f"{folder}/released",
+        "accept": ["large-epsilon"],
         "mechanism": {
             "kind": "bag-of-words",
             "precision": 1,

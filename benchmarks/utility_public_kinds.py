@@ -216,6 +216,7 @@ def release(way: Way, folder: Path, place: Path) -> None:
     keep = {} if way.mechanism["kind"] == "public-texts" else {"keep": ["id", "label"]}
     own = {"path": str(folder / "private.parquet"), "text": "text", "id": "id"} | keep
     described = {"release": place.name, "input": own, "output": str(place)}
+    described["accept"] = ["unchanged-words", "large-epsilon"]
     spec.write_text(json.dumps(described | {"mechanism": way.mechanism}))
     qc.release(spec)
 
