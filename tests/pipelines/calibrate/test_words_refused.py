@@ -112,7 +112,7 @@ def test_a_cluster_that_is_not_there(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--epsilons", "1,two"), "'two' is not a number"),
+        (("--epsilons", "1,two"), "'1,two' is not a list of numbers"),
         (("--epsilons", "0"), "not between"),
         (("--epsilons", "1", "--words", "none"), "--words"),
         (("--epsilons", "1", "--set-size-at-least", "1"), "--set-size-at-least"),
