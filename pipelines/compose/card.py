@@ -20,9 +20,9 @@ from quietcorpus.pipelines.card.weakness import accepted, of_guarantee, of_key
 from quietcorpus.pipelines.compose.spec import RowsSpec
 from quietcorpus.pipelines.environment.keys import configured_master_key
 from quietcorpus.pipelines.environment.version import software
+from quietcorpus.pipelines.kinds.kept_columns import unlike
 from quietcorpus.pipelines.kinds.kind import Account, Kind
 from quietcorpus.pipelines.release.describe import mechanism
-from quietcorpus.pipelines.release.kept_columns import unlike
 from quietcorpus.pipelines.spec.mechanism import MechanismSpec
 from quietcorpus.transforms.shards import Written
 

@@ -20,7 +20,7 @@ from quietcorpus.mechanisms.guarantees import Guarantee, LimitedPrecision
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.card.weakness import of_documents, refuse
 from quietcorpus.pipelines.compose.spec import RowsSpec, labelled
-from quietcorpus.pipelines.release.kept_columns import SAMPLE, doubts, refuse_copies
+from quietcorpus.pipelines.kinds.kept_columns import SAMPLE, doubts, refuse_copies
 from quietcorpus.pipelines.spec.values import Reason
 from quietcorpus.transforms.composed.fields import Fields
 from quietcorpus.transforms.composed.reading import COPIES, ERRORS, ReadBatches, ReadRows

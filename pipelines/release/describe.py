@@ -16,8 +16,8 @@ from quietcorpus.pipelines.card.mechanism import Mechanism, class_of
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.card.weakness import accepted
 from quietcorpus.pipelines.environment.version import software
+from quietcorpus.pipelines.kinds.kept_columns import unlike
 from quietcorpus.pipelines.kinds.kind import Account, Kind
-from quietcorpus.pipelines.release.kept_columns import unlike
 from quietcorpus.pipelines.spec.mechanism import MechanismSpec
 from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.pipelines.spec.tokenizers import tokenizer_of

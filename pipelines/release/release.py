@@ -15,12 +15,13 @@ from quietcorpus.pipelines.engine.engine import Engine
 from quietcorpus.pipelines.engine.interruption import interruptible
 from quietcorpus.pipelines.environment.keys import WorkerKey, configured_master_key, master_key
 from quietcorpus.pipelines.environment.signing import RELEASE_KEY, SigningKey, configured_key
+from quietcorpus.pipelines.kinds import kept_columns
 from quietcorpus.pipelines.kinds.job import Job
 from quietcorpus.pipelines.kinds.kind import Kind
 from quietcorpus.pipelines.kinds.prepare import prepare
 from quietcorpus.pipelines.kinds.run_files import read_run_files
 from quietcorpus.pipelines.ledger.holding import HeldReservation, foresee, hold
-from quietcorpus.pipelines.release import existing, kept_columns
+from quietcorpus.pipelines.release import existing
 from quietcorpus.pipelines.release.comparison import identifiers, identify
 from quietcorpus.pipelines.release.describe import counts_are_told, describe
 from quietcorpus.pipelines.release.identity import run as run_of
