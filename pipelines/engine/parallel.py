@@ -18,6 +18,7 @@ from quietcorpus.transforms.installed import require_installed
 
 Backend = Literal["local", "ray"]
 """Threads of this process; or the Ray cluster that RAY_ADDRESS names, else one of our own."""
+_TRIES = 4  # to start Ray
 _CONNECT_SECONDS = 10.0
 
 
@@ -121,6 +122,26 @@ def _same_sigterm() -> Iterator[None]:
             signal.signal(signal.SIGTERM, handler)
 
 
+def _start_patiently(ray: Any, **options: Any) -> None:
+    """Start a cluster of our own; raises StageError if the machine is too busy for it.
+
+    Ray gives itself 30 seconds, whatever the machine does besides, and raises a bare Exception.
+    """
+    for _ in range(_TRIES):
+        try:
+            ray.init("local", **options)
+        except Exception as error:
+            if "timed out during startup" not in str(error):
+                raise
+            ray.shutdown()
+        else:
+            return
+    raise StageError(
+        "Ray did not start, as often as it was tried: the machine is too busy, or has too little "
+        "memory; run it again"
+    )
+
+
 def _start(ray: Any, count: int, *, private: bool) -> None:
     address = None if private else os.environ.get("RAY_ADDRESS")
     quietly = {"log_to_driver": False, "logging_level": logging.ERROR}
@@ -129,12 +150,7 @@ def _start(ray: Any, count: int, *, private: bool) -> None:
         if os.environ.get("RAY_AUTH_MODE", "token") != "token":
             raise InputError("RAY_AUTH_MODE: lets anybody who reaches Ray run code here; unset it")
         try:
-            ray.init(
-                "local",
-                num_cpus=count,
-                include_dashboard=False,
-                **quietly,
-            )
+            _start_patiently(ray, num_cpus=count, include_dashboard=False, **quietly)
         except OSError:  # a socket's path has 107 bytes at most, and TMPDIR may be long
             raise InputError(
                 "RAY_TMPDIR: Ray cannot put its sockets into the temporary folder, whose path may "

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from quietcorpus.pipelines.engine.parallel import ray_session
+from quietcorpus.pipelines.engine.parallel import _start_patiently, ray_session
 from quietcorpus.transforms.errors import InputError, StageError
 
 
@@ -32,6 +32,38 @@ def test_a_session_changes_neither_the_environment_nor_the_signals(
 
 # What a process without our token finds.
 CONNECT = "import ray, sys; ray.init(sys.argv[1], logging_level='ERROR'); print('connected')"
+
+
+class BusyRay:
+    """Ray on a machine that is too busy for it for a while; a stub, as no load is as sure."""
+
+    def __init__(self, failures: int, message: str) -> None:
+        self.failures, self.message, self.calls = failures, message, list[str]()
+
+    def init(self, address: str, **_: object) -> None:
+        self.calls.append(address)
+        if len([call for call in self.calls if call == address]) <= self.failures:
+            raise Exception(self.message)  # as Ray does
+
+    def shutdown(self) -> None:
+        self.calls.append("shutdown")
+
+
+BUSY = "The current node timed out during startup. This could happen because some of the raylet"
+
+
+def test_a_busy_machine_starts_ray_later() -> None:
+    # Kills: "unexpected Exception" of a machine that needs more than Ray's 30 seconds; a start
+    # beside what is left of the one before; another fault that is tried again.
+    ray = BusyRay(2, BUSY)
+    _start_patiently(ray, num_cpus=1)
+    assert ray.calls == ["local", "shutdown", "local", "shutdown", "local"]
+    with pytest.raises(StageError, match="the machine is too busy, or has too little memory"):
+        _start_patiently(BusyRay(9, BUSY))
+    other = BusyRay(9, "another fault")
+    with pytest.raises(Exception, match="another fault"):
+        _start_patiently(other)
+    assert other.calls == ["local"]
 
 
 @pytest.mark.slow
