@@ -208,7 +208,7 @@ def test_words_that_come_back_unchanged(
     assert float(chance) > 0.5
     changes = words(mechanism=mechanism, epsilon=matching) | {"output": "released/other"}
     workspace.output = workspace.output.with_name("other")
-    assert_refused(workspace, changes, said)
+    assert_refused(workspace, changes, said, reason="unchanged-words")
 
     hidden = {"epsilon": 0.01, "mechanism": mechanism}
     done = workspace.release(words(**hidden) | {"output": "released/hidden"}, "--strict")
