@@ -44,7 +44,7 @@ _LIMITS = {
     "ko": "a Korean list has morphemes, and texts have words of several: most are not in it",
     "zh": "a Chinese list is in simplified characters: few words of traditional texts are in it",
 }
-"""What a list lacks, by its language."""
+"""The gaps of a list, by its language."""
 _MOST_WORDS = 20_000
 
 

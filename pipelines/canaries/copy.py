@@ -78,7 +78,7 @@ class Copy:
             "rejects": None,
             "checkpoints": None,
             "ledger": None,
-            "accept": tuple(REASONS),  # nobody sees it
+            "accept": tuple(REASONS),  # the copy is deleted unseen
         }
         return self.spec.model_copy(update=own)
 

@@ -25,12 +25,12 @@ SAMPLE = 2048
 _FEW = 20  # one value in so many is too many
 _LEAST_VALUES, _SENTENCE_WORDS = 10, 5
 _TEXT_IN_BYTES = re.compile(r"[^\x00-\x08\x0e-\x1f\x7f-\x9f\ufffd]{6,}")
-"""What may be text in bytes: by chance, the numbers of shapes on a map hold shorter runs."""
+"""A run of text in bytes: by chance, numbers of shapes on a map hold shorter runs."""
 _ADDRESS = re.compile(r"[^\s@]@[^\s@]+\.[^\s@]")
 
 
 NEEDED: dict[str, Reason] = {"e-mail addresses": "kept-addresses", "free text": "kept-text"}
-"""What a kept column may look like only if the spec accepts it by name."""
+"""The looks of a kept column that a spec must accept by name, each with the reason."""
 
 
 def unlike(accept: Sequence[Reason]) -> str:

@@ -134,7 +134,7 @@ REASONS: dict[Reason, str] = {
     "kept-addresses": "a kept column that looks like e-mail addresses",
     "kept-text": "a kept column that looks like free text",
 }
-"""What a release is refused for, unless its spec accepts it by name."""
+"""The reasons for which a release is refused, unless its spec accepts them by name."""
 
 
 def _once(value: object) -> object:

@@ -1,4 +1,4 @@
-"""What cards and their exports say of files, stages and numbers is of that release."""
+"""Sentences of cards and exports about files, stages and numbers are of that release alone."""
 
 from __future__ import annotations
 
