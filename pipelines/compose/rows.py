@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import apache_beam as beam
 import numpy as np
+import pyarrow as pa
 from apache_beam.options.pipeline_options import TypeOptions
 from apache_beam.runners.direct.direct_runner import (
     BundleBasedDirectRunner,
@@ -94,7 +95,7 @@ def read(
     )
     checked = [identified, copies]
     if spec.keep:
-        look = beam.ParDo(_DoubtKept(label, spec.keep, spec.accept))
+        look = beam.ParDo(DoubtKept(label, spec.keep, spec.accept))
         checked.append(found.documents | "look at kept fields" >> look)
     if isinstance(total, LimitedPrecision) and total.delta:
         counted = identified | "count" >> beam.CombineGlobally(_added).without_defaults()
@@ -192,35 +193,43 @@ class _RefuseDelta(beam.DoFn):
         yield identified
 
 
-class _DoubtKept(beam.DoFn):
+class DoubtKept(beam.DoFn):
     """A DoFn that refuses or warns of kept fields that look like what is rarely meant for everyone.
 
     It looks at the first documents that come to a worker, and names a field, never a value.
     """
 
     def __init__(self, label: str, keep: Sequence[str], accept: Sequence[Reason]) -> None:
+        """Configure for the transform `label`."""
         self._label = label
         self._keep = keep
         self._accept = accept
-        self._seen: list[Documents] | None = []  # None once they were judged
+        self._seen: list[pa.Table] = []
+        self._documents = 0
+        self._warned: set[str] = set()
 
     @redacted
     def process(self, batch: Documents) -> Iterator[object]:
-        if self._seen is not None:
-            self._seen.append(batch)
-            if sum(len(one.rows) for one in self._seen) >= SAMPLE:
+        if self._documents < SAMPLE:
+            self._seen.append(batch.columns.select(self._keep))
+            self._documents += len(batch.rows)
+            if self._documents >= SAMPLE:
                 self._judge()
+                self._seen.clear()
         yield from ()
 
     @redacted
     def finish_bundle(self) -> Iterator[object]:
+        # A bundle may be empty, or too small to tell: those before it are judged with it.
         self._judge()
         yield from ()
 
     def _judge(self) -> None:
-        for doubt in doubts(self._seen or (), self._keep, self._accept, f"{self._label}: keep"):
-            _LOGGER.warning("%s", doubt)
-        self._seen = None
+        found = list(doubts(self._seen, self._keep, self._accept, f"{self._label}: keep"))
+        for doubt in found:
+            if doubt not in self._warned:
+                _LOGGER.warning("%s", doubt)
+        self._warned.update(found)
 
 
 def _total(copies: Sequence[Copies]) -> Copies:

@@ -11,6 +11,8 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 
+import pyarrow as pa
+
 from quietcorpus.indexes.scripts import are_clauses
 from quietcorpus.pipelines.spec.values import Reason, remedied
 from quietcorpus.transforms.errors import InputError, cut, redacted
@@ -47,11 +49,11 @@ def check(corpus: Corpus, plan: Plan, accept: Sequence[Reason]) -> list[str]:
     """
     batches = list(_sample(corpus, plan)) if corpus.keep else []
     refuse_copies(sum((Copies.of(batch, corpus.keep) for batch in batches), start=Copies()))
-    return list(doubts(batches, corpus.keep, accept))
+    return list(doubts([batch.columns for batch in batches], corpus.keep, accept))
 
 
 def doubts(
-    batches: Sequence[Documents],
+    tables: Sequence[pa.Table],
     keep: Sequence[str],
     accept: Sequence[Reason],
     key: str = "input.keep",
@@ -63,7 +65,7 @@ def doubts(
     for name in keep:
         values = [
             value if is_string(column.type) else " ".join(_TEXT_IN_BYTES.findall(value))
-            for column in (batch.columns[name] for batch in batches)
+            for column in (table[name] for table in tables)
             for value in strings(column)
         ]
         like = looks_like(values)
