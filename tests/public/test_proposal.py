@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +19,16 @@ from ruamel.yaml import YAML
 
 import quietcorpus as qc
 from quietcorpus.indexes.languages import LANGUAGES
+from quietcorpus.mechanisms.guarantees import DocumentPrivacy
 from quietcorpus.pipelines.artefacts.vocabulary import LISTED
+from quietcorpus.pipelines.card.weakness import of_documents, of_guarantee, of_users, refuse
 from quietcorpus.pipelines.init import columns
 from quietcorpus.pipelines.init.answers import PROTECTS, Answers, Protected, Wanted, answers
 from quietcorpus.pipelines.init.proposal import propose
+from quietcorpus.pipelines.kinds import kept_columns
+from quietcorpus.pipelines.spec.loading import as_spec
 from quietcorpus.transforms.reading.first_values import FirstValues
+from quietcorpus.transforms.reading.sources import plan
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -105,6 +112,55 @@ def test_every_proposal_runs_as_it_is_written(
     assert card.mechanism.kind == kind
     assert card.columns == []
     assert card.guarantee.unit.split()[-1].rstrip("s") in (protect.rstrip("s"), "document", "word")
+
+
+@pytest.mark.parametrize(("want", "protect"), KINDS)
+@pytest.mark.parametrize("many", [200, 10**7])
+def test_no_proposal_spends_what_must_be_accepted(want: str, protect: str, many: int) -> None:
+    # Kills: a delta that a release of many documents or users refuses; epsilons that add up to
+    # more than 10; a proposal that accepts a reason itself.
+    given = dict.fromkeys(("text", "id", "label", "language")) | {"user": "sender"}
+    users = many if protect == "users" else None
+    found = described(sender=["a", "b"] * 20, words=LONG)
+    asked = given if users else given | {"user": None}
+    chosen = answers("corpus.parquet", Wanted(want), Protected(protect), found, asked, users)
+    read = YAML(typ="safe", pure=True).load(propose(chosen).content)
+    assert "accept" not in read
+    stages = [read["mechanism"], read["mechanism"].get("vocabulary", {}).get("private", {})]
+    total = DocumentPrivacy(
+        sum((Fraction(str(one.get("epsilon", 0))) for one in stages), Fraction()),
+        sum((Fraction(str(one.get("delta", 0))) for one in stages), Fraction()),
+    )
+    refuse([*of_guarantee(total, ()), *of_documents(total, many), *of_users(total.delta, many)], ())
+
+
+@pytest.mark.parametrize(
+    ("looks", "value", "repeated"),
+    [
+        ("e-mail addresses", f"{CANARY}{{}}@host.example", 1),
+        ("e-mail addresses", f"{CANARY}{{}}@host.example", 8),
+        ("free text", f"they called {CANARY} {{}} times", 1),
+    ],
+)
+def test_no_column_is_kept_that_a_release_refuses(
+    tmp_path: Path, looks: str, value: str, repeated: int
+) -> None:
+    # Kills: a spec that keeps addresses or free text, or offers to, because they were asked for, or
+    # repeat as labels do; a proposal without the reason. Control: the release refuses such a spec.
+    values = [value.format(n // repeated) for n in range(160)]
+    texts = [f"this is the text of number {n}, which is long" for n in range(160)]
+    kinds = ["loan", "card"] * 80
+    pq.write_table(pa.table({"by": values, "kind": kinds, "text": texts}), tmp_path / "a.parquet")
+    proposed = qc.propose_spec(tmp_path / "a.parquet", want="counts", label="by", text="text")
+    spec = as_spec(YAML(typ="safe", pure=True).load(proposed.content))
+    assert kept_columns.check(spec.corpus, plan(spec.corpus), spec.accept) == []
+    asked = replace(spec.corpus, keep=("by",))
+    with pytest.raises(qc.InputError, match=looks):
+        kept_columns.check(asked, plan(asked), spec.accept)
+    assert f"# by looks like {looks}, and is not kept." in proposed.content
+    offered = qc.propose_spec(tmp_path / "a.parquet", want="counts", text="text")
+    assert "# These may be labels to keep: kind\n" in offered.content
+    assert CANARY not in proposed.content + offered.content
 
 
 def test_the_matrix_is_complete() -> None:

@@ -186,6 +186,28 @@ def test_words_of_documents(medians: tuple[float, ...], where: str, chance: str)
     assert f"a chance of {chance} " in one.said
 
 
+@pytest.mark.parametrize(
+    ("medians", "reason"),
+    [
+        ({"n0": 0.91}, "unchanged-words"),
+        ({"n0": 0.9}, None),
+        ({"n1": 1, "n10": 0.91, "n100": 0.1, "n1000": 0.1}, "unchanged-words"),
+        ({"n1": 1, "n10": 0.9, "n100": 0.1, "n1000": 0.1}, None),
+        ({"n1000": 0.91, "n100": 0.92, "n10": 0.89, "n1": 1}, None),
+        ({"n1000": 0, "n100": 0.1, "n10": 0.91, "n1": 0.92}, "unchanged-words"),
+        ({"n1": 1, "n10": 0.91, "n100": 0.1}, "unchanged-words"),
+        ({"n1": 1, "n10": 0.1, "n100": 0.1}, None),
+    ],
+)
+def test_the_usual_length_decides_what_must_be_accepted(
+    medians: dict[str, float], reason: str | None
+) -> None:
+    # Kills: a refusal by documents of one word, which have the whole of epsilon, or by the longest
+    # document that is weak; the longer of two middle lengths; the order of the card; >= for >.
+    (one,) = of_words(meaning(**medians))
+    assert one.reason == reason
+
+
 def test_users_for_the_noise() -> None:
     # Kills: <= for <, a number that is rounded up to what is needed.
     assert of_noise(50, 1000, 1000) == []
