@@ -1,0 +1,181 @@
+"""An audit executes what it audits: the release's own functions, on the release's own values.
+
+A small release of each kind and mechanism is made in this process, and its spec is audited. Every
+function that the release executes on what is private, or on what is drawn, must be executed by the
+audit, too; and where it is a method of a mechanism, on a mechanism of the same parameters. What is
+not is listed below, with the reason, and with the test that finds a fault there.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import pytest
+from audited_releases import NAMES, released_here, traced
+from machine import ROOT
+
+pytestmark = pytest.mark.slow  # a release and an audit of each kind, of a second or two
+OPEN = Path(__file__).with_name("still_rebuilt.json")
+
+STATEMENTS = (
+    *("accounting", "composition", "concentrated", "conversion", "document_loss", "dominance"),
+    *("factors", "filters", "guarantees", "vote_room", "word_loss"),
+)
+"""Modules of `mechanisms` that compute what is stated, and draw, clip and address nothing."""
+PRIVATE = (
+    *("codebook", "histogram", "privatizers", "term_sums", "tokens", "users", "vocabulary"),
+    *("votes", "array_sums"),
+)
+"""Packages and modules of `transforms` through which documents become what is released."""
+
+
+class Reason(NamedTuple):
+    """Why an audit does not execute something, and the test that finds a fault there."""
+
+    why: str
+    test: str
+
+
+SPLIT = Reason(
+    "It divides a corpus among workers and adds the parts up; what it calls is audited.",
+    "end_to_end/test_retries.py: test_the_engine_does_not_matter",
+)
+USERS = Reason(SPLIT.why, "end_to_end/test_public_texts_users.py: test_the_engine_does_not_matter")
+CARD = Reason(
+    "It states a cost on the card, or names a column.",
+    "project/test_release_bytes.py: test_a_kind_accepts_its_own_releases",
+)
+KEYS = Reason(
+    "It derives the key of a release, or a digest under it; an audit draws under a fresh key.",
+    "mechanisms/test_keystream.py: test_release_key_is_hkdf_of_the_master_key",
+)
+
+
+def after(test: str) -> Reason:
+    """Give the reason for what is made of released numbers and public artefacts alone."""
+    return Reason("It follows the noise, and reads nothing that is private.", test)
+
+
+EXCEPTIONS: dict[str, Reason] = {
+    r"transforms\.users\..*\.(__init__|expand|process)": USERS,
+    r"transforms\..*\.(__init__|expand|process|start_bundle)": SPLIT,
+    r"transforms\.array_sums:.*": SPLIT,
+    r"transforms\.term_sums:.*": SPLIT,
+    r"transforms\.users\.(by_shard|training_shards):.*": USERS,
+    r"transforms\.users\.cooccurrence:(_added|_empty_blocks)": USERS,
+    r"transforms\.votes:(ReadVoters\._parts|_CountVotes\.votes)": SPLIT,
+    r"transforms\.users\.votes:(_ReadVotes\.votes|_each)": USERS,
+    r"transforms\.privatizers\.\w+:\w+\.(take|words)": SPLIT,
+    r"transforms\.users\.users:Users\.bounded": USERS,
+    r"mechanisms\..*\.(guarantee|papers_epsilon|idle|expected_noise_terms)": CARD,
+    r"transforms\..*[:.](fields|guarantee|embedding_field|_vector_field|metric_of)": CARD,
+    r"transforms\.vocabulary:vocabulary_table": CARD,
+    r"mechanisms\.keystream:ReleaseKey\.(derive|fingerprint|naming|sealing)": KEYS,
+    r"mechanisms\.keystream:Keystream\.digest": KEYS,
+    r"mechanisms\.bags:_?permute": after("mechanisms/test_bags.py: test_saturation_is_symmetric"),
+    r"mechanisms\.decompression:.*": after(
+        "mechanisms/test_decompression.py: test_draws_follow_the_tables"
+    ),
+    r"transforms\.codebook:.*": after(
+        "transforms/test_codebook.py: test_greedy_maps_are_those_of_before_there_was_a_choice"
+    ),
+    r"transforms\.vocabulary:number_terms": after(
+        "transforms/users/test_user_vocabulary.py: "
+        "test_words_of_many_users_are_selected_and_of_one_never"
+    ),
+    r"mechanisms\.factorisation:.*": after(
+        "mechanisms/test_factorisation.py: test_the_dense_computation"
+    ),
+    r"mechanisms\.(resampling|uniform):.*": after(
+        "mechanisms/test_resampling.py: test_a_draw_goes_by_the_weights"
+    ),
+    r"transforms\.votes:Voting\.(resample|estimates)": after(
+        "mechanisms/test_resampling.py: test_a_draw_repeats_itself_by_key_and_weights"
+    ),
+    r"mechanisms\.vote_(estimates|weights):.*": after(
+        "mechanisms/test_vote_estimates.py: test_estimates_are_those_of_the_definition"
+    ),
+    r"mechanisms\.(ballots:Ballots|votes:Votes|pure_votes:PureVotes)"
+    r"\.(by_rank|stand_out|weight|least)": after(
+        "mechanisms/test_vote_estimates.py: test_few_stand_out_that_nobody_votes_for"
+    ),
+}
+
+
+def required(name: str) -> bool:
+    """Return whether a function acts on what is private, or on what is drawn."""
+    layer, _, rest = name.partition(".")
+    first = re.split(r"[.:]", rest)[0]
+    return first not in STATEMENTS if layer == "mechanisms" else first in PRIVATE
+
+
+def excepted(name: str) -> bool:
+    return any(re.fullmatch(pattern, name) for pattern in EXCEPTIONS)
+
+
+def rebuilt(name: str) -> list[str]:
+    """List what a release executes and its audit does not, or on other values."""
+    released, audited = traced(name)
+    found = []
+    for function, values in sorted(released.values.items()):
+        if required(function) and not excepted(function):
+            if function not in audited.values:
+                found.append(function)
+            elif function.startswith("mechanisms.") and values - audited.values[function]:
+                found.append(f"{function} of other parameters")
+    return found
+
+
+@pytest.fixture(scope="module", autouse=True)
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with released_here(tmp_path_factory.mktemp("audited")):
+        yield
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_audit_rebuilds_nothing(name: str) -> None:
+    # Kills: an audit of a mechanism of two directions for one of sixteen, an audit that adds votes
+    # up by itself, a stage that a release has and no audit executes.
+    assert rebuilt(name) == json.loads(OPEN.read_text()).get(name, [])
+
+
+def test_every_exception_is_needed() -> None:
+    # Kills: an exception for what no release executes, or for what every audit does by now.
+    missed = {
+        function
+        for name in NAMES
+        for function in traced(name).released.values
+        if required(function) and function not in traced(name).audited.values
+    }
+    assert [
+        pattern
+        for pattern in EXCEPTIONS
+        if not any(re.fullmatch(pattern, function) for function in missed)
+    ] == []
+
+
+@pytest.mark.parametrize("reason", sorted(set(EXCEPTIONS.values())), ids=lambda own: own.test)
+def test_the_test_of_an_exception_is_there(reason: Reason) -> None:
+    # Kills: a test that is renamed or deleted, so that a fault in the exception passes unseen.
+    path, _, name = reason.test.partition(": ")
+    module = ast.parse((ROOT / "tests" / path).read_text("utf-8"))
+    functions = {node.name for node in ast.walk(module) if isinstance(node, ast.FunctionDef)}
+    assert name in functions
+
+
+def main() -> None:
+    """Write what is rebuilt still."""
+    with TemporaryDirectory() as made, released_here(Path(made)):
+        found = {name: rebuilt(name) for name in NAMES}
+    listed = {name: functions for name, functions in found.items() if functions}
+    OPEN.write_text(json.dumps(listed, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
