@@ -19,7 +19,6 @@ import numba.core.registry
 import numpy as np
 import pytest
 
-
 WITHOUT_PARAMETERS = ("Keystream", "ReleaseKey", "Table")
 """Classes of keys, and of what is filled as words are asked for."""
 
