@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import base64
 import itertools
-import os
 import tempfile
 from collections.abc import Iterator
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +16,12 @@ import pytest
 import zstandard
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from released_files import released_file
 
-from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.mechanisms.bag_of_words import Accounting
-from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.transforms.codebook import Codebook
 from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.privatizers.bags import BagOfWordsParameters
 from quietcorpus.transforms.reading.bare import bare
 from quietcorpus.transforms.reading.documents import Corpus
 from quietcorpus.transforms.reading.sources import plan
-from quietcorpus.transforms.release import ReleaseShards
-from quietcorpus.transforms.shards import RejectLog, Shard, staged_content
 
 CANARY = "xylocanary"
 METADATA = {"comment": CANARY, CANARY: "1"}
@@ -129,19 +121,7 @@ def released(folder: Path, column: pa.Array, form: str = "parquet") -> Path:
     )
     texts = [None, *["quiet world"] * (ROWS - 1)]
     table = pa.table([texts, column, list(range(ROWS))], schema=schema)
-    corpus = Corpus(corpus_file(folder, table, form), keep=("x", "n"))
-    planned = plan(corpus)
-    key = ReleaseKey.derive(os.urandom(32), "test", b"")
-    parameters = BagOfWordsParameters(1, Fraction(1), Accounting.TIGHT)
-    shards = ReleaseShards(
-        corpus, planned.schema, parameters, lambda: key, str(folder), 1, RejectLog()
-    )
-    shards.setup()
-    codebook = Codebook(Vocabulary(["quiet", "world"]), np.arange(2, dtype=np.int32), 2, None)
-    written, *_ = shards.process(Shard(0, tuple(planned.splits)), codebook)
-    unsealed = folder / "released.parquet"
-    unsealed.write_bytes(b"".join(staged_content(written, key)))
-    return unsealed
+    return released_file(Corpus(corpus_file(folder, table, form), keep=("x", "n")), folder)
 
 
 def contents(path: Path) -> Iterator[bytes]:

@@ -9,35 +9,26 @@ writes anew (with this folder's parent and `build/links` on the path).
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
 from collections.abc import Iterator
 from decimal import Decimal
-from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import duckdb
-import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from machine import ROOT
+from released_files import released_file
 
-from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.mechanisms.bag_of_words import Accounting
-from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.transforms.codebook import Codebook
 from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.privatizers.bags import BagOfWordsParameters
 from quietcorpus.transforms.reading.documents import Corpus
 from quietcorpus.transforms.reading.sources import plan, read
 from quietcorpus.transforms.reading.spelling import as_text, spelled
-from quietcorpus.transforms.release import ReleaseShards
-from quietcorpus.transforms.shards import RejectLog, Shard, staged_content
 
 FORMS = ("parquet", "file", "stream")
 DOCUMENT = ROOT / "docs" / "reference" / "types.md"
@@ -212,19 +203,7 @@ def released(folder: Path, columns: dict[str, pa.Array], form: str) -> Path:
     """The data file of a release that keeps all of these columns."""
     rows = len(next(iter(columns.values())))
     own = {"text": pa.array(["quiet world"] * rows), "n": pa.array(range(rows))}
-    corpus = Corpus(write(folder, own | columns, form), keep=("n", *columns))
-    planned = plan(corpus)
-    key = ReleaseKey.derive(os.urandom(32), "test", b"")
-    parameters = BagOfWordsParameters(1, Fraction(1), Accounting.TIGHT)
-    shards = ReleaseShards(
-        corpus, planned.schema, parameters, lambda: key, str(folder), 1, RejectLog()
-    )
-    shards.setup()
-    codebook = Codebook(Vocabulary(["quiet", "world"]), np.arange(2, dtype=np.int32), 2, None)
-    written, *_ = shards.process(Shard(0, tuple(planned.splits)), codebook)
-    path = folder / "released.parquet"
-    path.write_bytes(b"".join(staged_content(written, key)))
-    return path
+    return released_file(Corpus(write(folder, own | columns, form), keep=("n", *columns)), folder)
 
 
 def values(array: pa.Array) -> list[Any]:
