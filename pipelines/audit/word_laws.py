@@ -1,58 +1,159 @@
-"""The audit of the laws by which words are drawn: every pair of words, and every word drawn."""
+"""The audits of the laws by which words are drawn by distances: every pair, and the draws."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
+from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
 
 from quietcorpus.compiled import compiled
-from quietcorpus.evaluation.audits.findings import Exact
+from quietcorpus.evaluation.audits.findings import Exact, Sampled
+from quietcorpus.evaluation.audits.lower_bound import LowerBound, check
+from quietcorpus.evaluation.intervals import share_at_least
 from quietcorpus.indexes.within import Within
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.mechanisms.distance_draws import DistanceDraws
 from quietcorpus.mechanisms.guarantees import round_up
-from quietcorpus.transforms.privatizers.words import WordsParameters, decline_of
+from quietcorpus.pipelines.kinds.word_meaning import gamma_of
+from quietcorpus.transforms.privatizers.words import WordPrivatizer, WordsParameters
 
 _WORDS, _RATIOS, _CHANCES = 2_000, 1 << 33, 1 << 25  # a pair has V ratios, and a word V chances
 _ROUNDING = 2.0**-32
 """The difference of logarithms, of sums of floats, that may be rounding alone."""
+_FREQUENT, _ABOVE = 8, 1.1
 
 
-def of_laws(parameters: WordsParameters, index: WordIndex) -> Exact:
+def reach_of(parameters: WordsParameters, index: WordIndex) -> float:
+    """Return the distance beyond which the card counts no loss of a word: gamma, or none."""
+    gamma = gamma_of(parameters, index.manifest)
+    return math.inf if gamma is None else float(gamma)
+
+
+def of_laws(
+    parameters: WordsParameters, index: WordIndex, make: Callable[[], WordPrivatizer]
+) -> Exact:
     """Return the audit of all pairs of the index's first words, as many as minutes allow.
 
-    Where a document's words share epsilon, its single word has all of it.
+    The law is that of the draws which the release's privatizer makes, and the bound is the card's,
+    by the distances of the vectors: epsilon min(d, gamma). Where a document's words share epsilon,
+    its single word has all of it.
     """
     size = len(index.vocabulary)
     words = min(size, _WORDS, math.isqrt(2 * _RATIOS // size), max(2, _CHANCES // size))
-    epsilon = parameters.epsilon
-    decline = decline_of(parameters.mechanism, epsilon, parameters.truncation, size)
+    epsilon, reach = parameters.epsilon, reach_of(parameters, index)
 
     def find() -> float:
-        distances = Within(index.vectors)
-        return largest_loss(DistanceDraws(distances, decline), distances, words)
+        vectors = index.vectors[:words]
+        draws = make().draws_of(epsilon)
+        return largest_loss(draws, Within(index.vectors), words, apart(vectors, reach))
 
     return Exact(
         "words: the laws of all pairs, a unit of distance",
         round_up(epsilon),
         f"For all pairs of {words:,} words, the chances of each of {size:,} words were compared, "
-        "from the weights that tables are made of.",
+        "from the weights that tables are made of"
+        f"{'' if math.isinf(reach) else f'; distances count up to gamma, {reach:.4g}'}.",
         find,
     )
 
 
-def largest_loss(draws: DistanceDraws, distances: Within, words: int) -> float:
+def of_draws(
+    parameters: WordsParameters,
+    index: WordIndex,
+    word: int,
+    drawn: Callable[[int], npt.NDArray[np.int64]],
+    most: int,
+) -> Sampled:
+    """Return the audit of the words that become of one, against the law of the guarantee.
+
+    Args:
+        parameters, index: those of the release.
+        word: its number.
+        drawn: releases so many documents of it, and returns the numbers of their words.
+        most: the number of draws that can be afforded.
+    """
+
+    def find(draws: int, level: float) -> LowerBound:
+        check(draws, level)
+        vectors = np.asarray(index.vectors)
+        reach = reach_of(parameters, index)
+        distances = apart(vectors[word : word + 1], reach, vectors)[0]
+        law = np.exp(-float(parameters.epsilon) / 2 * distances)
+        return chance_beyond(drawn(draws), law / law.sum(), distances, level)
+
+    return Sampled(
+        "words: the chance of a set of words beyond its law's",
+        0.0,
+        "Documents of one word were released, and the words of the releases compared with the law "
+        "exp(-epsilon min(d, gamma) / 2), computed from the vectors.",
+        find,
+        most=most,
+    )
+
+
+def chance_beyond(
+    drawn: npt.NDArray[np.int64],
+    law: npt.NDArray[np.float64],
+    distances: npt.NDArray[np.float64],
+    level: float,
+) -> LowerBound:
+    """Bound how much likelier a set of words is than by its law, float64 (V,).
+
+    The first half of the draws chooses the set (words that are drawn too often, the nearest ones,
+    or the farthest ones), and the other half bounds its chance (Clopper and Pearson 1934).
+    """
+    half = len(drawn) // 2
+    shares = np.bincount(drawn[:half], minlength=len(law)) / half
+    order = np.argsort(distances, kind="stable")
+    excess = np.cumsum(shares[order] - law[order])
+    near, far = (np.zeros(len(law), dtype=bool) for _ in range(2))
+    near[order[: int(excess.argmax()) + 1]] = True
+    far[order[int(excess.argmin()) + 1 :]] = True
+    often = shares > _ABOVE * law + _FREQUENT / half
+
+    def deviations(one: npt.NDArray[np.bool_]) -> float:
+        chance = float(law[one].sum())
+        return (float(shares[one].sum()) - chance) / math.sqrt(chance * (1 - chance) + 1 / half)
+
+    chosen = max((often, near, far), key=deviations)
+    held = len(drawn) - half
+    bound = share_at_least(int(chosen[drawn[half:]].sum()), held, level)
+    chance = float(law[chosen].sum())
+    event = f"one of {int(chosen.sum()):,} words is drawn"
+    return LowerBound(max(0.0, bound - chance), 1.0, len(drawn), event)
+
+
+def apart(
+    vectors: npt.NDArray[np.float32],
+    reach: float = math.inf,
+    others: npt.NDArray[np.float32] | None = None,
+) -> npt.NDArray[np.float64]:
+    """Compute the distances of vectors from others, or each other, `reach` at most."""
+    own = vectors.astype(np.float64)
+    found: npt.NDArray[np.float64] = cdist(own, own if others is None else others)
+    return np.minimum(found, reach)
+
+
+def largest_loss(
+    draws: DistanceDraws,
+    distances: Within,
+    words: int,
+    counted: npt.NDArray[np.float64] | None = None,
+) -> float:
     """Return the largest log-ratio of a word's chances, a unit of distance, over all pairs.
 
-    It is infinite where words at one place differ.
+    It is infinite where words at one place differ. `counted` are the distances of the pairs by
+    which losses are bounded, float64 (words, words); those of `distances` by default.
     """
     chosen = np.arange(words, dtype=np.int32)
-    logs = log_laws(draws, distances, chosen)
-    squares = distances.within(chosen, np.inf)[2].reshape(words, -1)
-    return float(_largest(logs, np.sqrt(squares[:, :words]), _ROUNDING))
+    if counted is None:
+        squares = distances.within(chosen, np.inf)[2].reshape(words, -1)
+        counted = np.sqrt(squares[:, :words])
+    return float(_largest(log_laws(draws, distances, chosen), counted, _ROUNDING))
 
 
 def log_laws(

@@ -1,10 +1,12 @@
-"""Audits of text that is released word by word."""
+"""Audits of text that is released word by word.
+
+Every draw is made by the object that a release makes: `WordsParameters.privatizer`, under a fresh
+key. The documents are made up, and so are the words on a line (`word_line`).
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
-from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
@@ -15,177 +17,184 @@ import pyarrow.compute as pc
 
 from quietcorpus.evaluation.audits.findings import Exact, Sampled
 from quietcorpus.evaluation.audits.lower_bound import epsilon_at_least
-from quietcorpus.indexes.inverted_lists import around
-from quietcorpus.indexes.search import Searching
-from quietcorpus.indexes.vocabulary import Vocabulary, is_reachable
+from quietcorpus.indexes.vocabulary import is_reachable
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.mechanisms.guarantees import round_up
-from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.audit.inputs import LOSS, made_up_words, released
-from quietcorpus.pipelines.audit.word_laws import of_laws
-from quietcorpus.pipelines.audit.word_noise import of_flips, of_noise
+from quietcorpus.pipelines.audit import word_laws, word_noise
+from quietcorpus.pipelines.audit.inputs import LOSS, made_up_words
+from quietcorpus.pipelines.audit.word_documents import (
+    Make,
+    compared,
+    maker,
+    rows_released,
+    texts_released,
+)
+from quietcorpus.pipelines.audit.word_line import Line, of_line
+from quietcorpus.pipelines.card.document_losses import document_epsilon
+from quietcorpus.pipelines.kinds.word_meaning import gamma_of, law_of
 from quietcorpus.pipelines.kinds.words import WordsKind
-from quietcorpus.transforms.privatizers.rows import Privatizer
-from quietcorpus.transforms.privatizers.words import WordMechanism, WordPrivatizer, WordsParameters
+from quietcorpus.transforms.privatizers.words import WordMechanism, WordsParameters
 
 _WORDS_TRIED = 128
-_LINE, _LISTS = 4, 2
-_TEXTS = 1 << 18  # draws for one audit, from a made-up index
 _PRODUCTS = 1 << 38  # multiplications, or words of bits compared, in one audit's searches
 _LEAST = 1000  # draws at least, whatever they cost
+_WORDS, _ROUNDING = 2_000, 2.0**-20  # of the index, whose distances are compared
+
+Floats = npt.NDArray[np.float64]
 
 
 def audits(kind: WordsKind) -> list[Exact | Sampled]:
-    """Return the audits of the noise on words, and of releases of documents of one word."""
-    index = kind.index
-    epsilon = kind.parameters.epsilon
-    noise, size = _of_law(kind)
-    most = max(_LEAST, _PRODUCTS // (2 * size * len(index.vocabulary)))
-
-    def privatizer() -> WordPrivatizer:
-        return WordPrivatizer(kind.parameters, index, ReleaseKey.fresh())
-
-    return [
-        *noise,
-        of_line(kind.parameters, index),
-        *of_releases(privatizer, *alone(kind), epsilon, most),
-    ]
+    """Return the audits of the noise on words, of documents' releases, and of the card's bounds."""
+    return [*of_words(kind.parameters, kind.index), *_of_card(kind)]
 
 
-def _of_law(kind: WordsKind) -> tuple[list[Exact | Sampled], int]:
-    """Return the audits of the draws themselves, and the numbers that a word's search reads."""
-    epsilon, sizes = kind.parameters.epsilon, kind.index.manifest
-    match kind.parameters.mechanism:
-        case WordMechanism.MADLIB | WordMechanism.VICKREY:
-            return of_noise(epsilon, sizes.dimensions), sizes.dimensions
-        case WordMechanism.BRR:
-            return [of_flips(epsilon)], sizes.bits // 64
-        case WordMechanism.TEM | WordMechanism.EXPONENTIAL:
-            return [of_laws(kind.parameters, kind.index)], sizes.dimensions
-
-
-def of_line(parameters: WordsParameters, index: WordIndex) -> Sampled:
-    """Return the audit of documents whose words lie on a line, at distances that draws show well.
-
-    Everything except the index is the run's. A document has two words where words share epsilon.
-    """
-    epsilon = parameters.epsilon
-    line, apart = line_of(parameters.mechanism, epsilon, index)
-    if parameters.search.approximate:
-        line, parameters = in_lists(line, parameters)
-    words = line.vocabulary.terms.to_pylist()
-    tokens = 1 if parameters.per == "word" else 2
-    known = pa.array([" ".join(some) for some in itertools.product(words, repeat=tokens)])
-    first, second = (" ".join([word] * tokens) for word in words[1:3])
-
-    def privatizer() -> WordPrivatizer:
-        return WordPrivatizer(parameters, line, ReleaseKey.fresh())
-
-    about = "a word" if tokens == 1 else "two equal words"
-    return Sampled(
-        f"documents: {about} of four on a line",
-        round_up(epsilon * apart),
-        f"Documents were released of words {float(apart):.4g} apart, of a made-up index in which "
-        f"four such words are all there are{'' if tokens == 1 else '; the two share epsilon'}.",
-        partial(epsilon_at_least, partial(texts_released, privatizer, known, first), first, second),
-        most=_TEXTS,
-    )
-
-
-def line_of(
-    mechanism: WordMechanism, epsilon: Fraction, index: WordIndex
-) -> tuple[WordIndex, Fraction]:
-    """Build an index of four words on a line, and return it with the distance of adjacent words.
-
-    That distance costs about `LOSS`. Codes are as long as the index's, which limits their
-    distances. The manifest remains the one of `index`; none of it is read.
-    """
-    words = sorted(itertools.islice(made_up_words(), _LINE))
-    step, bits = np.float32(LOSS / float(epsilon)), index.manifest.bits
-    flips = min(max(1, round(LOSS / float(epsilon))), bits // (_LINE - 1))
-    ones = np.arange(bits) < flips * np.arange(_LINE)[:, None]
-    line = WordIndex(
-        index.manifest,
-        Vocabulary(words),
-        step * np.arange(-1, _LINE - 1, dtype=np.float32)[:, None],
-        np.packbits(ones, axis=1, bitorder="little").view("<u8"),
-    )
-    match mechanism:
-        case (
-            WordMechanism.MADLIB
-            | WordMechanism.VICKREY
-            | WordMechanism.TEM
-            | WordMechanism.EXPONENTIAL
-        ):
-            return line, Fraction(float(step))
-        case WordMechanism.BRR:
-            return line, Fraction(flips)
-
-
-def in_lists(line: WordIndex, parameters: WordsParameters) -> tuple[WordIndex, WordsParameters]:
-    """Return the same index with two lists, and parameters by which one of them is searched.
-
-    Neighbours on the line are in one list or in two, so that a search tells them apart if it begins
-    at a word's own list.
-    """
-    halves = np.split(line.vectors, _LISTS)
-    lists = around(np.stack([half.mean(axis=0) for half in halves]), line.vectors)
-    return (
-        WordIndex(line.manifest, line.vocabulary, line.vectors, line.codes, lambda: lists),
-        replace(parameters, search=Searching(parameters.search.engine, probes=1)),
-    )
-
-
-def of_releases(
-    privatizer: Callable[[], Privatizer],
-    terms: pa.Array,
-    distances: npt.NDArray[np.float64],
-    epsilon: Fraction,
-    most: int,
-) -> list[Exact | Sampled]:
-    """Return audits of documents that differ in a word of the index, or in one that it lacks.
-
-    `distances`, float64 (m, m), are those between the first m of its terms.
-    """
-    canaries = unknown_words(terms)
-    with_one, with_other = (f"{terms[0]} {canary}" for canary in canaries)
-    audits: list[Exact | Sampled] = [
-        Sampled(
-            "documents: a word out of the vocabulary",
-            0.0,
-            "Documents were released that differ in a word that the index lacks.",
-            partial(
-                epsilon_at_least,
-                partial(canaries_released, privatizer, canaries),
-                with_one,
-                with_other,
-            ),
-            most=most,
+def _of_card(kind: WordsKind) -> list[Exact]:
+    """Return the audits of the largest distance that the card has, and of a document's epsilon."""
+    parameters, maximum = kind.parameters, kind.meaning.maximum_distance
+    gamma = gamma_of(parameters, kind.index.manifest)
+    law = law_of(parameters.mechanism, kind.index.manifest, gamma)
+    audits = [
+        Exact(
+            "words: the largest distance",
+            maximum * (1 + _ROUNDING),
+            f"The distances of all pairs of {min(_WORDS, len(kind.index.vocabulary)):,} words were "
+            "compared with the one that the card counts as the largest.",
+            lambda: float(_distances(parameters, kind.index, _WORDS).max(initial=0.0)),
         )
     ]
-    pair = telling_pair(distances, float(epsilon))
+    budget = kind.spec.budget
+    if budget is not None:
+        of_words, farthest = document_epsilon(law), Fraction(maximum)
+        audits.append(
+            Exact(
+                f"documents: epsilon of {budget.words:,} words",
+                round_up(budget.epsilon),
+                "The losses of so many words, each replaced by the farthest, were added up under "
+                "the epsilon that the release draws with.",
+                lambda: float(of_words(parameters.epsilon, farthest, budget.words, budget.delta)),
+                delta=round_up(budget.delta),
+            )
+        )
+    return audits
+
+
+def of_words(parameters: WordsParameters, index: WordIndex) -> list[Exact | Sampled]:
+    """Return the audits of a release by these parameters, whose index is given opened."""
+    sizes = index.manifest
+    codes = parameters.mechanism is WordMechanism.BRR
+    size = sizes.bits // 64 if codes else sizes.dimensions
+    most = max(_LEAST, _PRODUCTS // (2 * size * len(index.vocabulary)))
+    return [
+        *_of_law(parameters, index, most),
+        *of_line(parameters, index),
+        *of_releases(parameters, index, most),
+    ]
+
+
+def _of_law(parameters: WordsParameters, index: WordIndex, most: int) -> list[Exact | Sampled]:
+    """Return the audits of the draws themselves."""
+    epsilon, make = parameters.epsilon, maker(parameters)
+    match parameters.mechanism:
+        case WordMechanism.MADLIB | WordMechanism.VICKREY:
+            line = Line.of(parameters, index, LOSS)
+            return [
+                word_noise.of_line(maker(line.parameters), epsilon, line.index.vectors[1:3]),
+                *word_noise.of_noise(make, epsilon, np.asarray(index.vectors)),
+            ]
+        case WordMechanism.BRR:
+            return word_noise.of_flips(make, epsilon, np.asarray(index.codes))
+        case WordMechanism.TEM | WordMechanism.EXPONENTIAL:
+            known, (terms, _) = index.vocabulary.terms, alone(parameters, index)
+            place = int(pc.index(known, terms[0]).as_py())
+
+            def drawn(count: int) -> npt.NDArray[np.int64]:
+                return texts_released(make, known, (terms[0].as_py(),), count)[:, 0]
+
+            return [
+                word_laws.of_laws(parameters, index, make),
+                word_laws.of_draws(parameters, index, place, drawn, most),
+            ]
+
+
+def of_releases(parameters: WordsParameters, index: WordIndex, most: int) -> list[Exact | Sampled]:
+    """Return audits of documents of the index's words, and of what must not show at all."""
+    make = maker(parameters)
+    terms, distances = alone(parameters, index)
+    canaries = unknown_words(terms)
+    audits: list[Exact | Sampled] = [
+        _unseen(
+            "documents: a word out of the vocabulary",
+            "in a word that the index lacks",
+            make,
+            terms,
+            (f"{terms[0]} {canaries[0]}", f"{terms[0]} {canaries[1]}"),
+            most,
+        )
+    ]
+    plain = " ".join(terms[:2].to_pylist())
+    written = _written_otherwise(parameters, index, plain)
+    if written is not None:
+        audits.append(
+            _unseen(
+                "documents: case, marks and spaces",
+                "in these alone",
+                make,
+                terms,
+                (plain, written),
+                most,
+            )
+        )
+    pair = telling_pair(distances, float(parameters.epsilon))
     if pair is None:
         return audits
-    distance = float(distances[pair])
+    distance = min(float(distances[pair]), word_laws.reach_of(parameters, index))
+    first, second = (terms[place].as_py() for place in pair)
     audits.append(
         Sampled(
             "documents: one word",
             # A little more, to cover the rounding of the distance.
-            float(epsilon) * distance * (1 + 1e-6),
-            f"Documents were released of two words of the index that are {distance:.4g} apart.",
-            partial(
-                epsilon_at_least,
-                partial(texts_released, privatizer, terms, terms[pair[0]].as_py()),
-                terms[pair[0]].as_py(),
-                terms[pair[1]].as_py(),
-            ),
+            float(parameters.epsilon) * distance * (1 + 1e-6),
+            "Documents were released of two words of the index that are "
+            f"{float(distances[pair]):.4g} apart.",
+            compared(make, terms, first, second),
             most=most,
         )
     )
     return audits
 
 
-def telling_pair(distances: npt.NDArray[np.float64], epsilon: float) -> tuple[int, int] | None:
+def _unseen(
+    name: str,
+    where: str,
+    make: Make,
+    terms: pa.Array,
+    texts: tuple[str, str],
+    most: int,
+) -> Sampled:
+    """Return the audit of two documents whose rows must have one law, by all that a row shows."""
+    hidden = tuple(sorted({word for text in texts for word in text.split()}))
+    return Sampled(
+        name,
+        0.0,
+        f"Documents were released that differ {where}.",
+        partial(epsilon_at_least, partial(rows_released, make, terms, hidden), texts[0], texts[1]),
+        most=most,
+    )
+
+
+def _written_otherwise(parameters: WordsParameters, index: WordIndex, plain: str) -> str | None:
+    """Return a text of the same words with other case, marks and spaces; None if there is none."""
+    one, other = plain.split()
+    for text in (f"  {one.upper()},\t{other.title()} !", f" {one} ,  {other}."):
+        tokens = parameters.tokenizer.tokenize(pa.array([plain, text], pa.large_string()))
+        offsets, words = index.vocabulary.look_up(tokens)
+        own, written = np.split(words, offsets[1:2])
+        if np.array_equal(own, written):
+            return text
+    return None
+
+
+def telling_pair(distances: Floats, epsilon: float) -> tuple[int, int] | None:
     """Return the two words whose loss is nearest to `LOSS`, by their distances, float64 (m, m).
 
     Returns None where no two differ.
@@ -206,63 +215,24 @@ def unknown_words(terms: pa.Array) -> tuple[str, str]:
     return one, other
 
 
-def texts_released(
-    privatizer: Callable[[], Privatizer], known: pa.Array, first: str, second: str, count: int
-) -> npt.NDArray[np.int64]:
-    """Return which of the known texts two documents became: int64 (count, 2); -1 for others."""
-    parts = [
-        pc.index_in(rows["text"].combine_chunks(), value_set=known.cast(pa.large_string()))
-        .fill_null(-1)
-        .to_numpy(zero_copy_only=False)
-        for rows in released(privatizer(), (first, second), count)
-    ]
-    return np.concatenate(parts).astype(np.int64).reshape(count, 2)
-
-
-def canaries_released(
-    privatizer: Callable[[], Privatizer], canaries: tuple[str, ...], text: str, count: int
-) -> npt.NDArray[np.int64]:
-    """Count each canary in a document's releases: int64 (count, canaries)."""
-    parts = [
-        np.column_stack(
-            [
-                pc.count_substring(rows["text"].combine_chunks(), canary).to_numpy()
-                for canary in canaries
-            ]
-        )
-        for rows in released(privatizer(), (text,), count)
-    ]
-    return np.concatenate(parts).astype(np.int64)
-
-
-def alone(kind: WordsKind) -> tuple[pa.Array, npt.NDArray[np.float64]]:
+def alone(parameters: WordsParameters, index: WordIndex) -> tuple[pa.Array, Floats]:
     """Return the index's words, and the distances between the first m, float64 (m, m).
 
     First are words that are texts of one word: a dictionary may divide others where they stand
     alone.
     """
-    terms, rule = kind.index.vocabulary.terms, kind.parameters.tokenizer
+    terms, rule = index.vocabulary.terms, parameters.tokenizer
     first = terms[:_WORDS_TRIED]
     whole = is_reachable(first, rule.tokenize(first), rule)
     order = np.concatenate([np.flatnonzero(whole), np.arange(len(first), len(terms))])
-    return terms.take(pa.array(order)), _distances(kind)[np.ix_(whole, whole)]
+    distances = _distances(parameters, index, _WORDS_TRIED)
+    return terms.take(pa.array(order)), distances[np.ix_(whole, whole)]
 
 
-def _distances(kind: WordsKind) -> npt.NDArray[np.float64]:
+def _distances(parameters: WordsParameters, index: WordIndex, words: int) -> Floats:
     """Compute the distances between the index's first words, float64 (m, m)."""
-    apart: npt.NDArray[np.float64]
-    match kind.parameters.mechanism:
-        case (
-            WordMechanism.MADLIB
-            | WordMechanism.VICKREY
-            | WordMechanism.TEM
-            | WordMechanism.EXPONENTIAL
-        ):
-            vectors = np.asarray(kind.index.vectors[:_WORDS_TRIED]).astype(np.float64)
-            apart = np.linalg.norm(vectors[:, None] - vectors[None], axis=2)
-            return apart
-        case WordMechanism.BRR:
-            codes = np.asarray(kind.index.codes[:_WORDS_TRIED])
-            differing = np.bitwise_count(codes[:, None] ^ codes[None])
-            apart = differing.sum(axis=2, dtype=np.float64)
-            return apart
+    if parameters.mechanism is WordMechanism.BRR:
+        bits = np.unpackbits(np.asarray(index.codes[:words]).view(np.uint8), axis=1)
+        ones = bits.astype(np.float64)
+        return ones @ (1 - ones.T) + (1 - ones) @ ones.T
+    return word_laws.apart(np.asarray(index.vectors[:words]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from quietcorpus.pipelines.audit.word_laws import reach_of
 from quietcorpus.pipelines.audit.words import alone, telling_pair
 from quietcorpus.pipelines.canaries.game import Coins, Document, Game, Scores, by_outcome, rows_of
 from quietcorpus.pipelines.card.loading import LoadedRelease
@@ -12,7 +13,7 @@ from quietcorpus.transforms.reading.documents import Corpus
 
 def game(kind: WordsKind, canaries: int, _: Corpus) -> Game:
     """Return documents of one of two words, whose distance costs about as much as draws show."""
-    spec, (terms, distances) = kind.spec, alone(kind)
+    spec, (terms, distances) = kind.spec, alone(kind.parameters, kind.index)
     pair = telling_pair(distances, float(kind.cost.epsilon))
     if pair is None:
         raise InputError(
@@ -20,6 +21,7 @@ def game(kind: WordsKind, canaries: int, _: Corpus) -> Game:
         )
     one, other = (terms[place].as_py() for place in pair)
     apart = float(distances[pair])
+    counted = min(apart, reach_of(kind.parameters, kind.index))
 
     def score(loaded: LoadedRelease, known: Coins) -> Scores:
         return by_outcome(rows_of(loaded, canaries)["text"].to_pylist(), known)
@@ -28,7 +30,7 @@ def game(kind: WordsKind, canaries: int, _: Corpus) -> Game:
         [([Document(one, {})], [Document(other, {})])] * canaries,
         score,
         # A little more, to cover the rounding of the distance.
-        float(kind.cost.epsilon) * apart * (1 + 1e-6),
+        float(kind.cost.epsilon) * counted * (1 + 1e-6),
         0.0,
         f"A canary is a document of one of two words of the index that are {apart:.4g} apart. The "
         "coins of the first half are known, and show which words each becomes.",

@@ -74,7 +74,7 @@ def test_words_that_are_far_apart_pass_no_audit(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize("name", [quick_or_slow(name) for name in FAULTS])
 def test_a_fault_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     planted, audit = FAULTS[name]
-    audits = planted(monkeypatch)
+    audits = [each for each in planted(monkeypatch) if each.name == audit]
     try:
         for _ in range(KEYS.get(name, 1)):
             finding = found(audits, DRAWS * TIMES_DRAWS.get(name, 1))[audit]

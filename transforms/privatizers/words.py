@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from threading import Lock
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -340,10 +340,10 @@ class WordPrivatizer(Privatizer):
         """Draw the released word's id for each word that the index has."""
         # A search gets nothing of the words but noisy queries: its answer is post-processing.
         match self._parameters.mechanism:
-            case WordMechanism.MADLIB:
-                return self._search.nearest(self._noisy(words, epsilons, which, addresses))
+            case WordMechanism.MADLIB | WordMechanism.BRR:
+                return self._search.nearest(self.noisy(words, epsilons, which, addresses))
             case WordMechanism.VICKREY:
-                noisy = self._noisy(words, epsilons, which, addresses)
+                noisy = self.noisy(words, epsilons, which, addresses)
                 assert self._parameters.tuning is not None
                 return vickrey.chosen(
                     *self._vectors.several(noisy, 2),
@@ -351,31 +351,32 @@ class WordPrivatizer(Privatizer):
                     self._stream,
                     addresses,
                 )
-            case WordMechanism.BRR:
-                codes = self._index.codes[words]
-                flipped = brr.flip(codes, epsilons, which, self._stream, addresses)
-                return self._search.nearest(flipped)
             case WordMechanism.TEM | WordMechanism.EXPONENTIAL:
                 drawn = np.empty_like(words)
                 with self._lock:  # threads may share a privatizer, and would share its tables
                     for each in np.unique(which):
                         own = which == each
-                        draws = self._draws_of(epsilons[each])
+                        draws = self.draws_of(epsilons[each])
                         drawn[own] = draws.draw(words[own], self._stream, addresses[own])
                 return drawn
 
-    def _noisy(
+    def noisy(
         self,
         words: npt.NDArray[np.int32],
         epsilons: list[Fraction],
         which: npt.NDArray[np.int64],
         addresses: Addresses,
-    ) -> npt.NDArray[np.float32]:
-        """Return the words' vectors with Madlib's noise."""
-        vectors = self._index.vectors[words]
-        return madlib.perturb(vectors, epsilons, which, self._stream, addresses)
+    ) -> npt.NDArray[Any]:
+        """Return the words' vectors with Madlib's noise, or their codes with BRR's flips.
 
-    def _draws_of(self, epsilon: Fraction) -> DistanceDraws:
+        A release shows no such row: the nearest words alone leave this object.
+        """
+        law = epsilons, which, self._stream, addresses
+        if self._parameters.mechanism is WordMechanism.BRR:
+            return brr.flip(self._index.codes[words], *law)
+        return madlib.perturb(self._index.vectors[words], *law)
+
+    def draws_of(self, epsilon: Fraction) -> DistanceDraws:
         """Return the draws of an epsilon, with their table; the last few are kept."""
         if epsilon not in self._tables:
             given, size = self._parameters, len(self._index.vocabulary)

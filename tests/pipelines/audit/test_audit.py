@@ -7,11 +7,15 @@ import math
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from quietcorpus.pipelines.audit.audit import audit, lines, refuse
+from quietcorpus.evaluation.audits.findings import Exact, run
+from quietcorpus.pipelines.audit.audit import audit, audits_of, lines, refuse
+from quietcorpus.pipelines.card.document_losses import DocumentBudget
+from quietcorpus.pipelines.kinds import word_meaning
 from quietcorpus.pipelines.spec.loading import load_spec
 from quietcorpus.transforms.errors import InputError, StageError
 
@@ -214,12 +218,63 @@ def test_words(
 ) -> None:
     block = words(mechanism=mechanism, epsilon=epsilon)["mechanism"]
     found = audited(workspace, block)
-    expected = ["documents: a word out of the vocabulary", "documents: one word"]
     if mechanism == "madlib":
-        noise = ["noise in one dimension", "noise's length, a unit of distance"]
+        noise = [
+            "noise in one dimension",
+            "noise's length, a unit of distance",
+            "noise along its weakest direction, a unit of distance",
+            "noise's losses along the last dimension",
+            "noise's losses along a random direction",
+            "noise's squares that vary least",
+        ]
     else:
-        noise = ["flips of a bit, a unit of distance"]
-    assert names(found) == [*noise, "documents: a word of four on a line", *expected]
+        noise = ["flips of a bit, a unit of distance", "flips that vary least"]
+    assert names(found) == [
+        *noise,
+        "documents: a word of four on a line",
+        "documents: one of two equal words",
+        "documents: words that documents share",
+        "documents: many words on a line",
+        "documents: a word out of the vocabulary",
+        "documents: case, marks and spaces",
+        "documents: one word",
+        "words: the largest distance",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fault", "failed"),
+    [
+        (None, []),
+        ("a word's epsilon for half of the words", ["documents: epsilon of 4 words"]),
+        ("half the largest distance", ["words: the largest distance"]),
+    ],
+)
+def test_the_card_of_a_documents_epsilon_is_held_to_the_index(
+    workspace: Workspace,
+    words: Callable[..., dict[str, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+    fault: str | None,
+    failed: list[str],
+) -> None:
+    # Kills: an epsilon solved for documents that are shorter than stated; a distance on the card
+    # that pairs of the index exceed.
+    if fault == "a word's epsilon for half of the words":
+        real = DocumentBudget.word_epsilon
+
+        def halved(self: DocumentBudget, *given: Any) -> Any:
+            return real(replace(self, words=self.words // 2), *given)
+
+        monkeypatch.setattr(DocumentBudget, "word_epsilon", halved)
+    if fault == "half the largest distance":
+        real_distance = word_meaning.distance
+        monkeypatch.setattr(word_meaning, "distance", lambda *given: real_distance(*given) / 2)
+    document = {"epsilon": 4, "delta": 1e-6, "words": 4, "longer": "cut"}
+    block = words(epsilon=..., document_epsilon=document)["mechanism"]
+    audits = audits_of(load_spec(spec_of(workspace, block)))
+    assert "documents: words beyond the most" in {each.name for each in audits}
+    findings = run([each for each in audits if isinstance(each, Exact)], 0, 0.5)
+    assert [each.name for each in findings if not each.passed] == failed
 
 
 def test_an_audit_that_cannot_tell_neither_passes_nor_fails(workspace: Workspace) -> None:
