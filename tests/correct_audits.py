@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -12,11 +12,13 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
+from public_pools import ENCODER, LETTERS, POOL, Letters
 
 from quietcorpus.evaluation.audits.exact import loss
 from quietcorpus.evaluation.audits.findings import Exact, Sampled
 from quietcorpus.evaluation.audits.lower_bound import epsilon_at_least
 from quietcorpus.indexes.inverted_lists import around
+from quietcorpus.indexes.pool import Pool
 from quietcorpus.indexes.search import SearchEngine, Searching
 from quietcorpus.indexes.tokenizer import NAME
 from quietcorpus.indexes.tokenizers import UNICODE_WORDS
@@ -25,17 +27,17 @@ from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.indexes.word_index_manifest import IndexManifest
 from quietcorpus.mechanisms.accounting import Schedule
 from quietcorpus.mechanisms.bag_of_words import Accounting
+from quietcorpus.mechanisms.ballots import Ballots
 from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
 from quietcorpus.mechanisms.deep_candidate import DeepCandidate, Utility
 from quietcorpus.mechanisms.group_norms import GroupNorms
 from quietcorpus.mechanisms.guarantees import UserPrivacy
 from quietcorpus.mechanisms.histogram import Histogram, ThresholdedVocabulary
-from quietcorpus.mechanisms.pure_votes import PureNorms, PureUserVotes, PureVotes
+from quietcorpus.mechanisms.pure_votes import PureNorms, PureVotes
 from quietcorpus.mechanisms.skip_gram import SkipGram
 from quietcorpus.mechanisms.truncation import Box, Truncation
 from quietcorpus.mechanisms.user_training import Training
 from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
-from quietcorpus.mechanisms.user_votes import UserVotes
 from quietcorpus.mechanisms.votes import Votes
 from quietcorpus.pipelines.audit import bags as audit_bags
 from quietcorpus.pipelines.audit import embeddings, public_texts, sentences
@@ -45,9 +47,17 @@ from quietcorpus.pipelines.audit.users import of_accounting
 from quietcorpus.pipelines.audit.vocabulary import of_vocabulary
 from quietcorpus.pipelines.audit.word_documents import HeldIndex
 from quietcorpus.pipelines.kinds.embeddings_users import UserCorpus
+from quietcorpus.pipelines.kinds.public_texts_users import UserTextsKind
+from quietcorpus.pipelines.kinds.public_texts_votes import PublicTextsKind, votes_by
+from quietcorpus.pipelines.kinds.user_budgets import BudgetedUsers
+from quietcorpus.pipelines.spec.public_texts import PublicTextsSpec
+from quietcorpus.transforms.artefacts.encoder import EncoderSource
+from quietcorpus.transforms.artefacts.pool import PoolSource
 from quietcorpus.transforms.privatizers.bags import BagOfWordsParameters
 from quietcorpus.transforms.privatizers.longest import Longest
 from quietcorpus.transforms.privatizers.words import WordMechanism, WordsParameters
+from quietcorpus.transforms.users.votes import UserVoting
+from quietcorpus.transforms.votes import Strata, Voting
 
 DRAWS, FEW, CONFIDENCE = 40_000, 10_000, 1 - 1e-6
 Audits = Sequence[Exact | Sampled]
@@ -255,35 +265,80 @@ def users() -> Audits:
     ]
 
 
-def voters() -> Audits:
-    return public_texts.of_votes(Votes(5, Fraction(2), DELTA))
+class _Pool(PoolSource):
+    """A source of the pool of letters, which no worker looks for."""
+
+    def open(self) -> Pool:
+        return LETTERS
+
+
+class _Encoder(EncoderSource):
+    def open(self) -> Any:
+        return Letters()
 
 
 TEAMS = {"tin": Fraction(1, 100), "silver": Fraction(1), "gold": Fraction(2)}
+PURE_TEAMS = {"silver": Fraction(1), "gold": Fraction(2)}
 NORMS = GroupNorms.solved(TEAMS, DELTA)
-PROMISED = UserPrivacy(max(NORMS.spent.values()), DELTA, tuple(NORMS.spent.items()))
-"""The cost of the norms of three teams, before any fault."""
+PURE_NORMS = PureNorms.solved(PURE_TEAMS, PureVotes(5, Fraction(2)))
+LABELS = {"column": "label", "labels": ["a", "b", "c"]}
+
+
+def voting_of(spec: PublicTextsSpec, votes: Ballots) -> dict[str, Any]:
+    """What a kind finds of the pool and the encoder of letters."""
+    pool = _Pool(**vars(POOL))
+    encoder = _Encoder(**vars(ENCODER))
+    strata = Strata(spec.strata.column, spec.strata.labels) if spec.strata else None
+    return {"votes": votes, "pool": pool, "texts": 5, "encoder": encoder, "strata": strata}
+
+
+def texts_spec(**block: Any) -> PublicTextsSpec:
+    return PublicTextsSpec(
+        **{"kind": "public-texts", "pool": "nowhere", "nearest": 5, "epsilon": 2} | block
+    )
+
+
+def voters() -> Audits:
+    spec = texts_spec(delta=float(DELTA), strata=LABELS)
+    votes = Votes(5, Fraction(2), DELTA)
+    return public_texts.audits(PublicTextsKind(spec, Voting(**voting_of(spec, votes))))
+
+
+def pure_voters() -> Audits:
+    spec = texts_spec(noise="geometric")
+    votes = PureVotes(5, Fraction(2))
+    return public_texts.audits(PublicTextsKind(spec, Voting(**voting_of(spec, votes))))
+
+
+class _Promised(UserTextsKind):
+    """A kind that states what the norms cost before any fault."""
+
+    @property
+    def cost(self) -> UserPrivacy:
+        norms = PURE_NORMS if self.spec.is_pure else NORMS
+        return UserPrivacy(max(norms.spent.values()), self.users.delta, tuple(norms.spent.items()))
 
 
 def voting_users() -> Audits:
     mechanism = Votes(5, max(TEAMS.values()), DELTA).noise
-    own = UserVotes(Votes(5, max(TEAMS.values()), DELTA), replace(NORMS, mechanism=mechanism))
-    return public_texts.of_user_votes(own, PROMISED)
-
-
-def pure_voters() -> Audits:
-    return public_texts.of_pure_votes(PureVotes(5, Fraction(2)))
-
-
-PURE_TEAMS = {"silver": Fraction(1), "gold": Fraction(2)}
-PURE_NORMS = PureNorms.solved(PURE_TEAMS, PureVotes(5, Fraction(2)))
-PURE_PROMISED = UserPrivacy(Fraction(2), Fraction(0), tuple(PURE_NORMS.spent.items()))
+    return users_of(TEAMS, replace(NORMS, mechanism=mechanism), delta=float(DELTA))
 
 
 def pure_voting_users() -> Audits:
-    votes = PureVotes(5, Fraction(2))
-    own = PureUserVotes(votes, replace(PURE_NORMS, rate=votes.rate))
-    return public_texts.of_pure_user_votes(own, PURE_PROMISED)
+    norms = replace(PURE_NORMS, rate=PureVotes(5, Fraction(2)).rate)
+    return users_of(PURE_TEAMS, norms, noise="geometric")
+
+
+def users_of(teams: Mapping[str, Fraction], norms: GroupNorms | PureNorms, **block: Any) -> Audits:
+    """The audits of users in teams, by a kind in which no fault is foreseen."""
+    budgets = {"column": "team", "epsilon": {name: float(one) for name, one in teams.items()}}
+    own = {"user": "by", "users": 1000, "epsilon": None, "budgets": budgets, "strata": LABELS}
+    spec = texts_spec(**own | block)
+    budgeted = BudgetedUsers(spec)
+    votes = votes_by(spec, max(budgeted.budgets.values()), budgeted.key)
+    found = voting_of(spec, votes)
+    voting = UserVoting(**found, users=budgeted.named_users, norms=norms)
+    return public_texts.audits(_Promised(spec, voting, budgeted))
 
 
 # The papers' laws of the truncated exponential mechanism, and naive Laplace noise.

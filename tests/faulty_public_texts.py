@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from correct_audits import (
     DELTA,
     PURE_NORMS,
@@ -18,9 +21,18 @@ from planting import Faults, of
 
 import quietcorpus.mechanisms.pure_votes
 import quietcorpus.mechanisms.user_votes
+import quietcorpus.transforms.users.users
+import quietcorpus.transforms.users.votes
 from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
 from quietcorpus.mechanisms.pure_votes import PureVotes
 from quietcorpus.mechanisms.votes import Votes
+from quietcorpus.pipelines.kinds.public_texts_users import UserTextsKind
+from quietcorpus.pipelines.kinds.public_texts_votes import PublicTextsKind
+from quietcorpus.transforms.reading.spelling import as_text
+from quietcorpus.transforms.users.sparse_sums import pack, summed, unpack
+from quietcorpus.transforms.users.users import NO_BUDGET, Users
+from quietcorpus.transforms.users.votes import Share, UserVoting
+from quietcorpus.transforms.votes import Strata, Voting
 
 
 def unclipped_votes(patch: Patch) -> None:
@@ -83,6 +95,183 @@ def one_pure_norm(patch: Patch) -> None:
         "copies",
         lambda votes, _, start: real(votes, most, start),
     )
+
+
+def clipped_apart(places_of: Any) -> Callable[[Patch], None]:
+    """The votes of a user, clipped once for each of the parts that places belong to."""
+
+    def plant(patch: Patch) -> None:
+        real = UserVoting.clipped
+
+        def apart(self: UserVoting, user: bytes, share: Share, stream: Any) -> Any:
+            group, packed = share
+            places, votes = unpack(packed)
+            parts = places_of(self, places)
+            done = [
+                real(self, user, (group, pack((places[parts == own], votes[parts == own]))), stream)
+                for own in np.unique(parts)
+            ]
+            empty = [(places[:0], votes[:0])]
+            return tuple(np.concatenate(own) for own in zip(*empty, *done, strict=True))
+
+        patch.setattr(UserVoting, "clipped", apart)
+
+    return plant
+
+
+def by_label(self: UserVoting, places: Any) -> Any:
+    return places // self.texts
+
+
+def by_text(_: UserVoting, places: Any) -> Any:
+    return places
+
+
+def clipped_in_reading(patch: Patch) -> None:
+    """Users' votes clipped where they are read, in each file or bundle, and never together."""
+    shares, clipped = UserVoting.shares, UserVoting.clipped
+
+    def early(self: UserVoting, parts: Any, pool: Any, encoder: Any, key: Any) -> Any:
+        stream = self.clipping(key)
+        for user, share in shares(self, parts, pool, encoder, key):
+            if share[0] == NO_BUDGET:
+                yield user, share
+            else:
+                yield user, (share[0], pack(clipped(self, user, share, stream)))
+
+    patch.setattr(UserVoting, "shares", early)
+    patch.setattr(UserVoting, "clipped", lambda self, user, share, stream: unpack(share[1]))
+
+
+def users_by_name_and_group(patch: Patch) -> None:
+    """A user of two groups counts once in each."""
+    real = UserVoting.votes_of_users
+
+    def named(self: UserVoting, *others: Any) -> Any:
+        for user, group, votes in real(self, *others):
+            yield user + bytes([group % 256]), group, votes
+
+    patch.setattr(UserVoting, "votes_of_users", named)
+
+
+def named_as_spelt(patch: Patch) -> None:
+    """Users named by text, which is another for the same number of another type."""
+
+    def spelt(values: Any, *_: Any) -> Any:
+        if pa.types.is_floating(values.type):
+            return [None if one is None else str(one) for one in values.to_pylist()]
+        return as_text(values).to_pylist()
+
+    patch.setattr(quietcorpus.transforms.users.users, "spelled", spelt)
+
+
+def last_group(patch: Patch) -> None:
+    """The largest budget of a user of several groups."""
+
+    def joined(shares: Any) -> Share:
+        listed = list(shares)
+        return max(group for group, _ in listed), pack(summed(unpack(own) for _, own in listed))
+
+    patch.setattr(quietcorpus.transforms.users.votes, "joined", joined)
+
+
+def any_group(patch: Patch) -> None:
+    """A document without a budget is left out, and its user is not."""
+    real = UserVoting.votes_of_users
+
+    def some(self: UserVoting, *others: Any) -> Any:
+        return (own for own in real(self, *others) if own[1] != NO_BUDGET)
+
+    patch.setattr(UserVoting, "votes_of_users", some)
+
+
+def nobody_votes(patch: Patch) -> None:
+    """All documents without a user are those of one."""
+    real = Users.digests
+
+    def named(self: Users, documents: Any, key: Any) -> Any:
+        return [own or bytes(16) for own in real(self, documents, key)]
+
+    patch.setattr(Users, "digests", named)
+
+
+def other_labels_count(patch: Patch) -> None:
+    """Documents of labels that are not listed, or of none, are of the first one."""
+    real = Strata.numbers
+    patch.setattr(Strata, "numbers", lambda self, own: np.maximum(real(self, own), 0))
+
+
+def documents_vote(patch: Patch) -> None:
+    """The transform for documents in place of the one for users."""
+    patch.setattr(UserTextsKind, "release", PublicTextsKind.release)
+
+
+def noisy_twice(patch: Patch) -> None:
+    """Each user's votes are in the sums twice."""
+    real = quietcorpus.transforms.users.votes.each_once
+    patch.setattr(
+        quietcorpus.transforms.users.votes,
+        "each_once",
+        lambda own: (u for u in real(own) for _ in "12"),
+    )
+
+
+def clipped_after(patch: Patch) -> None:
+    """The bound is on the sums over a shard's users, and not on each."""
+    process = quietcorpus.transforms.users.votes._ClipVotes.process
+    patch.setattr(UserVoting, "clipped", lambda self, user, share, stream: unpack(share[1]))
+
+    def bounded(self: Any, shard: Any) -> Any:
+        for sums, parts in process(self, shard):
+            yield np.clip(sums, -(10**6), 10**6), parts
+
+    patch.setattr(quietcorpus.transforms.users.votes._ClipVotes, "process", bounded)
+
+
+def shared_bound(patch: Patch) -> None:
+    """A user's norm depends on the number of users in the shard."""
+    real = quietcorpus.transforms.users.votes._ClipVotes.process
+
+    def scaled(self: Any, shard: Any) -> Any:
+        listed = list(shard[1])
+        for sums, parts in real(self, (shard[0], listed)):
+            yield sums // max(1, len(listed) - 1), parts
+
+    patch.setattr(quietcorpus.transforms.users.votes._ClipVotes, "process", scaled)
+
+
+def documents_twice(patch: Patch) -> None:
+    """A document's votes are in the sums twice."""
+    real = Voting.sums
+    patch.setattr(Voting, "sums", lambda self, *others: 2 * real(self, *others))
+
+
+def every_label(patch: Patch) -> None:
+    """A document is counted in all strata."""
+    real = Voting.sums
+
+    def spread(self: Voting, *others: Any) -> Any:
+        found = real(self, *others)
+        return np.broadcast_to(found.sum(axis=0), found.shape).astype(np.int64)
+
+    patch.setattr(Voting, "sums", spread)
+
+
+def same_noise(patch: Patch) -> None:
+    """The noise on a row is the same for every row."""
+    real = Votes.noisy
+    patch.setattr(
+        Votes,
+        "noisy",
+        lambda self, sums, stream, rows: (
+            sums + real(self, np.zeros_like(sums[:1]), stream, rows[:1])
+        ),
+    )
+
+
+def no_noise_on_release(patch: Patch) -> None:
+    """A release that skips its noise."""
+    patch.setattr(Voting, "release", lambda self, sums, key: sums)
 
 
 FAULTS: Faults = {
@@ -166,5 +355,63 @@ FAULTS: Faults = {
     "half of the geometric noise on users' votes, by draws": (
         of(pure_voting_users, half_pure_noise),
         "votes, with and without a user: group gold",
+    ),
+    "users clipped once for each label": (
+        of(voting_users, clipped_apart(by_label)),
+        "a user's votes: group gold",
+    ),
+    "users clipped once for each label, by draws": (
+        of(voting_users, clipped_apart(by_label)),
+        "votes, with and without a user: group gold",
+    ),
+    "users clipped once for each label, under geometric noise": (
+        of(pure_voting_users, clipped_apart(by_label)),
+        "a user's votes: group silver",
+    ),
+    "users clipped once for each text": (
+        of(voting_users, clipped_apart(by_text)),
+        "a user's votes: group silver",
+    ),
+    "users clipped once for each file": (
+        of(voting_users, clipped_in_reading),
+        "a user's votes: group gold",
+    ),
+    "users counted in each of their groups": (
+        of(voting_users, users_by_name_and_group),
+        "a user's votes: group tin",
+    ),
+    "one user of a number for each of its types": (
+        of(voting_users, named_as_spelt),
+        "a user's votes: group gold",
+    ),
+    "the largest budget of a user of several": (
+        of(voting_users, last_group),
+        "a user's votes: group tin",
+    ),
+    "a user with a document without a budget": (of(voting_users, any_group), "votes of nobody"),
+    "documents of nobody": (of(voting_users, nobody_votes), "votes of nobody"),
+    "documents of other labels": (of(voting_users, other_labels_count), "votes of nobody"),
+    "documents in place of users": (
+        of(voting_users, documents_vote),
+        "a user's votes: group gold",
+    ),
+    "users whose votes are added twice": (
+        of(voting_users, noisy_twice),
+        "a user's votes: group gold",
+    ),
+    "users bounded after their sum": (
+        of(voting_users, clipped_after),
+        "a user's votes: group gold",
+    ),
+    "a bound that depends on other users": (of(voting_users, shared_bound), "votes of nobody"),
+    "documents whose votes are added twice": (of(voters, documents_twice), "a document's votes"),
+    "documents counted in every stratum": (of(voters, every_label), "a document's votes"),
+    "one noise for all rows of sums": (
+        of(voters, same_noise),
+        "votes, with and without a document",
+    ),
+    "votes that skip their noise": (
+        of(voters, no_noise_on_release),
+        "votes, with and without a document",
     ),
 }

@@ -1,262 +1,320 @@
-"""Audits of public texts, whose votes protect a document, or all documents of a user."""
+"""Audits of public texts, whose votes protect a document, or all documents of a user.
+
+The votes of made-up documents and users are those that the kind's own job adds up.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from quietcorpus.evaluation.audits.accounting import epsilon_recomputed
 from quietcorpus.evaluation.audits.findings import Exact, Sampled
 from quietcorpus.evaluation.audits.lower_bound import epsilon_at_least
 from quietcorpus.mechanisms.accounting import LARGEST_NOISE, epsilon_of, noise_multiplier_for
-from quietcorpus.mechanisms.ballots import Ballots
+from quietcorpus.mechanisms.ballots import Ballots, Sums
 from quietcorpus.mechanisms.clipped_sum import STEPS
-from quietcorpus.mechanisms.guarantees import UserPrivacy, round_up
-from quietcorpus.mechanisms.pure_votes import PureUserVotes, PureVotes
-from quietcorpus.mechanisms.user_votes import UserVotes
+from quietcorpus.mechanisms.group_norms import GroupNorms
+from quietcorpus.mechanisms.guarantees import round_up
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.pure_votes import PureVotes
 from quietcorpus.mechanisms.votes import Votes
+from quietcorpus.pipelines.audit.built import TEXT, Row, built, silent
 from quietcorpus.pipelines.audit.histogram import exact_law
-from quietcorpus.pipelines.audit.inputs import fresh_stream, stage
-from quietcorpus.pipelines.audit.users import of_accounting, of_group, once
+from quietcorpus.pipelines.audit.users import (
+    Document,
+    Shape,
+    UserChanges,
+    norm_of,
+    of_accounting,
+    of_group,
+    of_nobodys,
+    once,
+)
+from quietcorpus.pipelines.kinds.embeddings_users import staged_table
 from quietcorpus.pipelines.kinds.public_texts_users import UserTextsKind
 from quietcorpus.pipelines.kinds.public_texts_votes import PublicTextsKind
+from quietcorpus.pipelines.spec.public_texts import StrataSpec
+from quietcorpus.pipelines.storage import layout
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.reading.documents import Documents
+from quietcorpus.transforms.shards import Written
+from quietcorpus.transforms.votes import Strata, Voting
 
 _DELTA = Fraction(1, 100)
 """The delta of audits by draws: at the release's own, events that tell apart are not seen."""
 _NUMBERS_AT_ONCE = 1 << 20
-_STRATA = 2
-_MANY = 100
+_TRIED = 64  # of the pool's shortest texts, some of which documents repeat
+_TEXTS = 3
+_REPEATED = 6
+_CASES = "the label of an audit"
+_MOST_SUMS = 4_000_000  # of all cases that are in one corpus
+_FEW_USERS = 50_000  # whom a job divides into a few shards
 
 
 def audits(kind: PublicTextsKind) -> list[Exact | Sampled]:
     """Return the audits of the votes and of their noise."""
-    if isinstance(kind, UserTextsKind):
-        own = kind.voting.own
-        if isinstance(own, PureUserVotes):
-            return of_pure_user_votes(own, kind.cost)
-        return of_user_votes(own, kind.cost)
-    votes = kind.voting.votes
-    if isinstance(votes, PureVotes):
-        return of_pure_votes(votes)
-    assert isinstance(votes, Votes)
-    return of_votes(votes)
+    return of_users(kind) if isinstance(kind, UserTextsKind) else of_documents(kind)
 
 
-def of_votes(votes: Votes) -> list[Exact | Sampled]:
-    """Return audits of a document's votes, of the accounting, and of noisy sums."""
-    actual = votes.noise.deviation / STEPS
+def of_documents(kind: PublicTextsKind) -> list[Exact | Sampled]:
+    """Return audits of a document's votes, of the accounting or the noise's law, and of sums."""
+    votes, changes = kind.voting.votes, DocumentChanges(kind)
     return [
-        _of_length(votes),
         Exact(
-            "accounting",
-            round_up(votes.epsilon),
-            "A lower bound of what one Gaussian of noise multiplier "
-            f"{float(actual):.4g} costs was computed by the privacy loss distribution.",
-            partial(epsilon_recomputed, 1.0, float(actual), 1, float(votes.delta)),
-            round_up(votes.delta),
+            "a document's votes",
+            1.0,
+            "The figure is the length of a document's votes, as a job adds them up, in units of "
+            "the norm that the noise is made for: the largest of a document of each label.",
+            lambda: changes.largest / votes.norm,
         ),
-        _sampled("a document", "its own texts", votes, _one(votes), votes.epsilon),
+        _of_noise(votes),
+        _sampled("a document", kind.voting, lambda: changes.telling, votes.epsilon),
     ]
 
 
-def of_pure_votes(votes: PureVotes) -> list[Exact | Sampled]:
-    """Return audits of a document's votes, of the noise's law, and of noisy sums."""
-    return [
-        _of_length(votes),
-        exact_law("votes: the noise's law", votes.epsilon, votes.norm, votes.noise(1)),
-        _sampled_pure("a document", votes, _one(votes), votes.epsilon),
-    ]
-
-
-def of_pure_user_votes(own: PureUserVotes, promised: UserPrivacy) -> list[Exact | Sampled]:
-    """Return audits of users' votes in each group, of the noise's law, and of noisy sums.
-
-    `promised` is what the release states.
-    """
-    noise = own.documents.noise(1)
-    return [
-        audit
-        for name, number, epsilon in _groups(own, promised)
-        for audit in (
-            _of_longest(own, name, number),
-            exact_law(
-                f"votes: the noise's law{of_group(name)}", epsilon, own.norms.most[name], noise
-            ),
-            _sampled_pure(
-                f"a user{of_group(name)}", own.documents, _many_of_one(own, number), epsilon
-            ),
-        )
-    ]
-
-
-def of_user_votes(own: UserVotes, promised: UserPrivacy) -> list[Exact | Sampled]:
-    """Return audits of users' votes in each group, of the accounting, and of noisy sums.
-
-    `promised` is what the release states.
-    """
-    groups = list(_groups(own, promised))
-    return [
-        *(_of_longest(own, name, number) for name, number, _ in groups),
-        *of_accounting(promised, once(own.norms)),
-        *(
-            _sampled(
-                f"a user{of_group(name)}",
-                f"texts that {_MANY} documents of the user's vote for",
-                own.documents,
-                _many_of_one(own, number),
-                epsilon,
-            )
-            for name, number, epsilon in groups
-        ),
-    ]
-
-
-def _groups(
-    own: UserVotes | PureUserVotes, promised: UserPrivacy
-) -> Iterator[tuple[str, int, Fraction]]:
-    """Yield name, number and epsilon of each group whose users contribute."""
-    stated = dict(promised.groups) or {"": promised.epsilon}
-    for number, name in enumerate(own.norms.most):
-        if stated[name]:
-            yield name, number, stated[name]
-
-
-def _of_length(votes: Ballots) -> Exact:
-    """Return the audit of a document's votes."""
+def _of_noise(votes: Ballots) -> Exact:
+    if isinstance(votes, PureVotes):
+        return exact_law("votes: the noise's law", votes.epsilon, votes.norm, votes.noise(1))
+    assert isinstance(votes, Votes)
+    actual = votes.noise.deviation / STEPS
     return Exact(
-        "a document's votes",
-        1.0,
-        "The figure is the length of a document's votes in the sums, in units of the norm that "
-        "the noise is made for: the largest change by any of the strata's documents.",
-        partial(largest_change, votes),
+        "accounting",
+        round_up(votes.epsilon),
+        "A lower bound of what one Gaussian of noise multiplier "
+        f"{float(actual):.4g} costs was computed by the privacy loss distribution.",
+        partial(epsilon_recomputed, 1.0, float(actual), 1, float(votes.delta)),
+        round_up(votes.delta),
     )
 
 
-def _of_longest(own: UserVotes | PureUserVotes, name: str, number: int) -> Exact:
+def of_users(kind: UserTextsKind) -> list[Exact | Sampled]:
+    """Return audits of users' votes in each group, of what they cost, and of noisy sums."""
+    voting, changes = kind.voting, changes_of_users(kind)
+    stated = dict(kind.cost.groups) or {"": kind.cost.epsilon}
+    groups = [
+        (name, number, stated[name])
+        for number, name in enumerate(voting.norms.most)
+        if stated[name]
+    ]
+    audits: list[Exact | Sampled] = [_of_longest(changes, name, n) for name, n, _ in groups]
+    audits.append(of_nobodys("votes", changes))
+    if isinstance(voting.votes, PureVotes):
+        audits += [
+            exact_law(
+                f"votes: the noise's law{of_group(name)}",
+                epsilon,
+                voting.norms.most[name],
+                voting.votes.noise(1),
+            )
+            for name, _, epsilon in groups
+        ]
+    else:
+        assert isinstance(voting.norms, GroupNorms)
+        audits += of_accounting(kind.cost, once(voting.norms))
+    return audits + [
+        _sampled(f"a user{of_group(name)}", voting, partial(changes.telling, number), epsilon)
+        for name, number, epsilon in groups
+    ]
+
+
+def _of_longest(changes: UserChanges, name: str, number: int) -> Exact:
     """Return the audit of the votes of a group's users."""
     return Exact(
         f"a user's votes{of_group(name)}",
         1.0,
-        "The figure is the length of a user's votes in the sums, in units of the norm of "
-        "the group: the largest of users of few and of many documents, on the same texts "
-        "and on different ones, of one label and of two.",
-        partial(longest_votes, own, number, own.norms.most[name]),
+        "The figure is the length of a user's votes, as a job adds them up, in units of the norm "
+        "of the group: the largest of a user of each label, of a user of all labels, and of one "
+        "whose documents name several groups, in several files and splits.",
+        lambda: changes.largest(number),
     )
 
 
-def _one(votes: Ballots) -> npt.NDArray[np.int64]:
-    """Return the votes of a document, int64 (1, nearest)."""
-    return votes.sums(_items(votes, 0), np.zeros(1, np.int64), (1, votes.nearest))
+class DocumentChanges:
+    """What made-up documents change in the exact sums of a kind's own job, one of each label."""
+
+    def __init__(self, kind: PublicTextsKind) -> None:
+        self._kind = kind
+
+    @cached_property
+    def _found(self) -> Sums:
+        voting = self._kind.voting
+        (text, *_) = texts_that_vote(voting)
+        own = [_labelled(voting, text, number) for number in _numbers(voting)]
+        without, with_them = _sums(self._kind, [own[:1], [*own[:1], *own]])
+        return with_them - without
+
+    @property
+    def largest(self) -> float:
+        """Return the largest length of a document's votes."""
+        return max(length(row, self._kind.voting.votes) for row in self._found)
+
+    @property
+    def telling(self) -> Sums:
+        """Return the longest votes of a document, int64 (1, nearest)."""
+        row: Sums = max(self._found, key=lambda row: length(row, self._kind.voting.votes))
+        longest: Sums = row[row != 0][None]
+        return longest
 
 
-def _many_of_one(own: UserVotes | PureUserVotes, number: int) -> npt.NDArray[np.int64]:
-    """Return the votes of a user of many documents on the same texts, int64 (1, nearest)."""
-    return user_votes(own, number, np.zeros(_MANY, np.int64))[None]
+def length(change: npt.NDArray[np.int64], votes: Ballots) -> float:
+    """Return the length of a change of the sums, in L1 for geometric noise, and else in L2."""
+    return norm_of(change, 1 if isinstance(votes, PureVotes) else 2)
 
 
-def _sampled(
-    unit: str, whose: str, votes: Votes, one: npt.NDArray[np.int64], epsilon: Fraction
-) -> Sampled:
-    """Return the audit of noisy sums with and without a unit, whose votes are `one`, (1, m)."""
+def changes_of_users(kind: UserTextsKind) -> UserChanges:
+    """Return what users change in a job's exact sums: of one label, and of all."""
+    voting = kind.voting
+    texts = texts_that_vote(voting)
+    numbers = _numbers(voting)
+    once = [[_labelled(voting, texts[0], number)] for number in numbers]
+    alike = [own * _REPEATED for own in once]
+    mixed = [
+        _labelled(voting, texts[place % len(texts)], number)
+        for place in range(max(2, -(-_REPEATED // len(numbers))))
+        for number in numbers
+    ]
+    unlisted: list[Document] = []
+    if voting.strata is not None:
+        other = "".join(voting.strata.labels) + "?"
+        unlisted = [{TEXT: texts[0], voting.strata.column: label} for label in (other, None)]
+    apart = len(numbers) > 1
+    return UserChanges(
+        voting.users,
+        tuple(voting.norms.most.values()),
+        [Shape(once, apart), Shape(alike, apart), Shape([mixed])],
+        partial(votes_apart, kind),
+        order=1 if isinstance(voting.votes, PureVotes) else 2,
+        without_part=unlisted,
+    )
+
+
+def _numbers(voting: Voting) -> range:
+    return range(len(voting.strata.labels) if voting.strata else 1)
+
+
+def _labelled(voting: Voting, text: str, number: int) -> dict[str, str | None]:
+    """Return a document of a text and a label."""
+    labels = {voting.strata.column: voting.strata.labels[number]} if voting.strata else {}
+    return {TEXT: text, **labels}
+
+
+def texts_that_vote(voting: Voting) -> list[str]:
+    """Return some short texts of the pool that vote, whatever for."""
+    pool, encoder = voting.pool.open(), voting.encoder.open()
+    order = pc.array_sort_indices(pc.utf8_length(pool.texts)).slice(0, _TRIED)
+    some = pool.texts.take(order)
+    documents = Documents("", np.arange(len(some)), some, pa.table({}))
+    voters, _ = voting.ballots(documents, np.arange(len(some)), pool, encoder)
+    texts: list[str] = some.take(pa.array(voters[:_TEXTS])).to_pylist()
+    if not texts:
+        raise InputError(
+            "mechanism.pool: not one of its shortest texts votes, and so nothing can be audited; "
+            "check that the pool was made by this encoder"
+        )
+    return texts
+
+
+def votes_apart(
+    kind: UserTextsKind, corpora: Sequence[Sequence[Sequence[Row]]]
+) -> list[list[Sums]]:
+    """Return the exact sums of each case of each corpus, int64 (L, m), as the kind's job has them.
+
+    All cases of a corpus are in it together. The labels of each are its own, so that it has sums of
+    its own.
+    """
+    voting, labels = kind.voting, len(_numbers(kind.voting))
+    at_once = max(1, _MOST_SUMS // (labels * voting.texts))
+    found: list[list[Sums]] = [[] for _ in corpora]
+    for start in range(0, len(corpora[0]), at_once):
+        some = [cases[start : start + at_once] for cases in corpora]
+        names = voting.strata.labels if voting.strata else ("",)
+        numbers = range(len(some[0]))
+        strata = Strata(_CASES, tuple(f"{number} {name}" for number in numbers for name in names))
+        rows = [
+            [
+                {**row, _CASES: f"{number} {_label_of(voting, row)}"}
+                for number, own in enumerate(cases)
+                for row in own
+            ]
+            for cases in some
+        ]
+        block = StrataSpec.model_construct(column=_CASES, labels=strata.labels)
+        own = replace(
+            kind,
+            spec=kind.spec.model_copy(update={"strata": block}),
+            voting=replace(voting, strata=strata),
+        )
+        for listed, sums in zip(found, _sums(own, rows), strict=True):
+            listed.extend(np.split(sums, len(numbers)))
+    return found
+
+
+def _label_of(voting: Voting, row: Row) -> str | None:
+    return row[voting.strata.column] if voting.strata else ""
+
+
+def _sums(kind: PublicTextsKind, corpora: Sequence[Sequence[Row]]) -> Iterator[Sums]:
+    """Yield the exact sums of each corpus, int64 (L, m), as the kind's own job adds them up."""
+    few = {"users": min(kind.spec.users, _FEW_USERS)} if kind.spec.users else {}
+    spec = kind.spec.model_copy(update={"resample": None, **few})
+    voting = replace(kind.voting, votes=silent(kind.voting.votes), smooth=False)
+    own = replace(kind, spec=spec, voting=voting)
+
+    def read(files: Sequence[Written], key: ReleaseKey) -> Sums:
+        (listed,) = (file for file in files if file.path == layout.VOTES)
+        votes: Sums = staged_table(listed, key)["votes"].to_numpy().reshape(voting.shape)
+        return votes
+
+    return built([own] * len(corpora), spec, corpora, read)
+
+
+def _sampled(unit: str, voting: Voting, change: Callable[[], Sums], epsilon: Fraction) -> Sampled:
+    """Return the audit of noisy sums with and without a unit, by what a job showed it to change."""
+    votes, name = voting.votes, f"votes, with and without {unit}"
+    if isinstance(votes, PureVotes):
+        return Sampled(
+            name,
+            round_up(epsilon),
+            "Sums were released with and without what a made-up one changes, and compared by the "
+            "likelihoods of both.",
+            lambda draws, level: epsilon_at_least(
+                partial(likelihoods_released, voting, change()), 0, 1, draws, level
+            ),
+        )
+    assert isinstance(votes, Votes)
     try:
         needed = noise_multiplier_for(epsilon, votes.delta, Fraction(1), 1)
     except ValueError:  # a group's small epsilon, which costs less than this
         needed = LARGEST_NOISE
     return Sampled(
-        f"votes, with and without {unit}",
+        name,
         round_up(epsilon_of(Fraction(1), needed, 1, _DELTA)),
-        f"Sums were released with and without it, and those of {whose} added up; "
-        f"this is what one such release costs at a delta of {float(_DELTA):g}.",
-        partial(epsilon_at_least, partial(votes_released, votes, one), 0, 1, delta=float(_DELTA)),
+        "Sums were released with and without what a made-up one changes, and added up; this is "
+        f"what one such release costs at a delta of {float(_DELTA):g}.",
+        lambda draws, level: epsilon_at_least(
+            partial(votes_released, voting, change()), 0, 1, draws, level, delta=float(_DELTA)
+        ),
         round_up(_DELTA),
     )
 
 
-def _sampled_pure(
-    unit: str, votes: PureVotes, one: npt.NDArray[np.int64], epsilon: Fraction
-) -> Sampled:
-    """Return the audit of noisy sums with and without a unit, whose votes are `one`, (1, m)."""
-    return Sampled(
-        f"votes, with and without {unit}",
-        round_up(epsilon),
-        "Sums were released with and without it, and compared by the likelihoods of both.",
-        partial(epsilon_at_least, partial(likelihoods_released, votes, one), 0, 1),
-    )
-
-
-def _items(votes: Ballots, document: int) -> npt.NDArray[np.int64]:
-    """Return the texts of a document; documents of other numbers vote for other texts."""
-    return document * votes.nearest + np.arange(votes.nearest, dtype=np.int64)[None]
-
-
-def user_votes(
-    own: UserVotes | PureUserVotes,
-    group: int,
-    documents: npt.NDArray[np.int64],
-    *,
-    strata: int = 1,
-) -> npt.NDArray[np.int64]:
-    """Clip the votes of a user with these documents, by turns in so many strata: int64 (n,)."""
-    shape = strata, (int(documents.max()) + 1) * own.documents.nearest
-    items = np.concatenate([_items(own.documents, number) for number in documents.tolist()])
-    labels = np.arange(len(documents), dtype=np.int64) % strata
-    sums = own.documents.sums(items, labels, shape).ravel()
-    places = np.flatnonzero(sums)
-    found = np.zeros_like(sums)
-    if isinstance(own, PureUserVotes):
-        found[places] = own.clipped(sums[places], group, *fresh_stream([b"user"]))
-    else:
-        middle = np.full(len(places), 1 << 15, dtype=np.uint16)
-        found[places] = own.clipped(sums[places], group, middle)
-    return found
-
-
-def longest_votes(own: UserVotes | PureUserVotes, group: int, norm: int) -> float:
-    """Compute the largest length of some users' votes, over their group's norm."""
-    users = [
-        (documents, strata)
-        for count in (1, 2, _MANY)
-        for documents in (np.zeros(count, np.int64), np.arange(count, dtype=np.int64))
-        for strata in (1, _STRATA)
-    ]
-    return max(
-        _length(own.documents, user_votes(own, group, documents, strata=strata)) / norm
-        for documents, strata in users
-    )
-
-
-def _length(votes: Ballots, change: npt.NDArray[np.int64]) -> float:
-    """Return the length of a change of the sums, in L1 for geometric noise, and else in L2."""
-    if isinstance(votes, PureVotes):
-        return float(sum(abs(own) for own in change.ravel().tolist()))
-    return math.sqrt(sum(own**2 for own in change.ravel().tolist()))
-
-
-def largest_change(votes: Ballots) -> float:
-    """Compute the largest change of the sums by one document, over the norm."""
-    found = 0.0
-    for stratum in range(_STRATA):
-        sums = votes.sums(_items(votes, 0), np.array([stratum]), (_STRATA, votes.nearest + 1))
-        found = max(found, _length(votes, sums))
-    return found / votes.norm
-
-
-def votes_released(
-    votes: Votes, one: npt.NDArray[np.int64], units: int, count: int
-) -> npt.NDArray[np.int64]:
+def votes_released(voting: Voting, one: Sums, units: int, count: int) -> npt.NDArray[np.int64]:
     """Release `count` sums over 0 or 1 units with votes (1, m), and add each up: (count, 1)."""
-    parts = list(_parts(votes, one, units, count))
+    parts = list(_parts(voting, one, units, count))
     found: npt.NDArray[np.int64] = np.concatenate(parts).sum(axis=1, keepdims=True)
     return found
 
 
 def likelihoods_released(
-    votes: PureVotes, one: npt.NDArray[np.int64], units: int, count: int
+    voting: Voting, one: Sums, units: int, count: int
 ) -> npt.NDArray[np.int64]:
     """Release sums as `votes_released` does; return their log-likelihood ratios: (count, 1).
 
@@ -265,16 +323,14 @@ def likelihoods_released(
     """
     parts = [
         (abs(noisy) - abs(noisy - one)).sum(axis=1, keepdims=True)
-        for noisy in _parts(votes, one, units, count)
+        for noisy in _parts(voting, one, units, count)
     ]
     found: npt.NDArray[np.int64] = np.concatenate(parts)
     return found
 
 
-def _parts(
-    votes: Ballots, one: npt.NDArray[np.int64], units: int, count: int
-) -> Iterator[npt.NDArray[np.int64]]:
+def _parts(voting: Voting, one: Sums, units: int, count: int) -> Iterator[Sums]:
     most = max(1, _NUMBERS_AT_ONCE // one.shape[1])
     for start in range(0, count, most):
         size = min(most, count - start)
-        yield votes.release(np.repeat(one * units, size, axis=0), stage())
+        yield voting.release(np.repeat(one * units, size, axis=0), ReleaseKey.fresh())

@@ -1,17 +1,30 @@
-"""The audit of what a release costs the users of each group."""
+"""Audits of what a release costs the users of each group, and of what made-up users change."""
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
+
+import numpy as np
+import numpy.typing as npt
 
 from quietcorpus.evaluation.audits.accounting import epsilon_recomputed
 from quietcorpus.evaluation.audits.findings import Exact, Sampled
 from quietcorpus.mechanisms.group_norms import GroupNorms
 from quietcorpus.mechanisms.guarantees import UserPrivacy, round_up
+from quietcorpus.pipelines.audit.built import Row, user
+from quietcorpus.transforms.users.users import Users
 
 Composition = tuple[Fraction, Fraction, int]
 """A user's sampling rate, the noise multiplier and the number of steps."""
+Change = npt.NDArray[np.int64]
+"""What one user adds to exact sums, int64 (n,)."""
+_CELLS = 64  # of a change whose noisy sums are drawn
+_FIRST = 1000  # the number of the first user, and how far apart those of two cases are
 
 
 def of_group(name: str) -> str:
@@ -41,3 +54,177 @@ def of_accounting(guarantee: UserPrivacy, courses: dict[str, Composition]) -> li
         for name, (rate, noise, steps) in courses.items()
         if rate and steps
     ]
+
+
+Document = Mapping[str, str | None]
+"""The text of a document, and its columns besides those of its user."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The documents of some users.
+
+    Attributes:
+        users: of each user, the documents.
+        apart: whether each user changes another row of the sums than all others.
+    """
+
+    users: Sequence[Sequence[Document]]
+    apart: bool = False
+
+
+@dataclass(frozen=True)
+class Case:
+    """Users of one group, who are added to a corpus.
+
+    Attributes:
+        rows: their documents.
+        group: the number of the group that bounds them; None if they have no part.
+        apart: as of their shape.
+    """
+
+    rows: Sequence[Row]
+    group: int | None
+    apart: bool = False
+
+
+Run = Callable[[Sequence[Sequence[Sequence[Row]]]], Sequence[Sequence[Change]]]
+"""What puts the documents of cases into one corpus, and returns what each case's have changed: for
+several corpora, under one key."""
+
+
+class UserChanges:
+    """What made-up users change in the exact sums of a kind's own job.
+
+    All cases are in one corpus, and each changes other numbers of the sums. Documents come by turns
+    from several files, splits and bundles, and a user's name is a number of several types.
+    """
+
+    def __init__(
+        self,
+        users: Users,
+        most: Sequence[int],
+        shapes: Sequence[Shape],
+        run: Run,
+        *,
+        order: int = 2,
+        without_part: Sequence[Document] = (),
+    ) -> None:
+        """Take the users, the norm of each of their groups, and what runs a job.
+
+        `order` is that of the norm, 1 or 2. `without_part` are documents that have none in
+        a release, whoever's they are. The last of the shapes has one user.
+        """
+        self._users = users
+        self._most = most
+        self._shapes = shapes
+        self._run = run
+        self._order = order
+        self._without_part = without_part
+
+    @cached_property
+    def _found(self) -> list[tuple[Case, list[Change]]]:
+        cases = list(self._cases())
+        rows = [case.rows for case in cases]
+        # Without every second case and the last, the others must change what they did.
+        halves = [() if place % 2 else own for place, own in enumerate(rows[:-1])] + [()]
+        changes, halved = self._run([rows, halves])
+        others = [
+            sums - changes[place] if halves[place] else sums for place, sums in enumerate(halved)
+        ]
+        return [
+            *(
+                (case, list(change) if case.apart else [change.ravel()])
+                for case, change in zip(cases, changes, strict=True)
+            ),
+            (Case((), None), others),
+        ]
+
+    def largest(self, group: int) -> float:
+        """Return the largest length of a change by a user of a group, over the group's norm."""
+        return max(map(self._length, self._of(group))) / self._most[group]
+
+    @property
+    def of_nobodys(self) -> float:
+        """Return the largest length of a change by those who have no part."""
+        return max(map(self._length, self._of(None)))
+
+    def telling(self, group: int, cells: int = _CELLS) -> Change:
+        """Return the largest numbers of the longest change by a user of a group, int64 (1, n)."""
+        most = max(self._length(change) for change in self._of(group))
+        longest = (one for one in self._of(group) if self._length(one) >= 0.99 * most)
+        change = min(longest, key=np.count_nonzero)
+        places = np.argsort(-abs(change), kind="stable")[:cells]
+        return change[places[: max(1, np.count_nonzero(change))]][None]
+
+    def _of(self, group: int | None) -> list[Change]:
+        return [one for case, own in self._found if case.group == group for one in own]
+
+    def _length(self, change: Change) -> float:
+        return norm_of(change, self._order)
+
+    def _cases(self) -> Iterator[Case]:
+        numbers = itertools.count(_FIRST, _FIRST)
+        *_, mixed = self._shapes
+        ((*documents,),) = mixed.users
+        groups = range(len(self._most))
+        for group, shape in itertools.product(groups, self._shapes):
+            first = next(numbers)
+            rows = [
+                self._row(document, user(first + number), group)
+                for number, own in enumerate(shape.users)
+                for document in own
+            ]
+            yield Case(rows, self._bound(group), shape.apart)
+        if len(groups) > 1:  # the least budget of those that are named
+            first = next(numbers)
+            rows = [
+                self._row(document, user(first), groups[-1 - place % len(groups)])
+                for place, document in enumerate([*documents, *documents])
+            ]
+            yield Case(rows, self._bound(0))
+        first = next(numbers)
+        nobodys = [self._row(document, None, groups[-1]) for document in documents]
+        if self._users.group_column is not None:
+            named = [groups[-1]] * (len(documents) - 1)
+            nobodys += [
+                self._row(document, user(first), group)
+                for document, group in zip(documents, [*named, None], strict=True)
+            ]
+        nobodys += [
+            self._row(document, user(first + 1), groups[-1]) for document in self._without_part
+        ]
+        yield Case(nobodys, None)
+
+    def _bound(self, group: int) -> int | None:
+        """Return a group, or None for one whose budget buys nothing."""
+        return group if self._most[group] else None
+
+    def _row(self, document: Document, name: str | None, group: int | None) -> Row:
+        """Return a document of a user, who is in a group or in none."""
+        users = self._users
+        columns: dict[str, str | None] = {**document, users.column: name}
+        if users.group_column is not None:
+            names = [str(level) for level in users.levels] or users.groups
+            columns[users.group_column] = None if group is None else names[group]
+        return columns
+
+
+def norm_of(change: Change, order: int) -> float:
+    """Return the norm of a change, in L1 or L2, from whole numbers."""
+    listed = change.ravel().tolist()
+    if order == 1:
+        return float(sum(map(abs, listed)))
+    return math.sqrt(sum(own**2 for own in listed))
+
+
+def of_nobodys(name: str, changes: UserChanges) -> Exact:
+    """Return the audit of documents that have no part in a release."""
+    return Exact(
+        f"{name} of nobody",
+        0.0,
+        "The figure is the length of what documents change, in a job's exact sums, that have no "
+        "user, a user without a budget, or no part for another reason; and of what users change in "
+        "the part of others.",
+        lambda: changes.of_nobodys,
+    )

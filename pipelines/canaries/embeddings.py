@@ -9,10 +9,20 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.mechanisms.user_training import TrainingState
-from quietcorpus.pipelines.canaries.game import Coins, Document, Game, Scores, apart_of, of_user
+from quietcorpus.pipelines.canaries.game import (
+    Coins,
+    Document,
+    Game,
+    Scores,
+    apart_of,
+    by_turns,
+    of_user,
+    weaker,
+)
 from quietcorpus.pipelines.canaries.words_of_corpus import words_for
 from quietcorpus.pipelines.card.loading import LoadedRelease
 from quietcorpus.pipelines.kinds.embeddings_counted import CountedEmbeddingsKind
+from quietcorpus.pipelines.kinds.embeddings_trained import TrainedEmbeddingsKind
 from quietcorpus.pipelines.kinds.user_level import UserLevelKind
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import Corpus
@@ -38,13 +48,20 @@ def game(kind: UserLevelKind, canaries: int, corpus: Corpus) -> Game:
     pairs = [_pairs(words, each) for _ in range(canaries)]
     counted = isinstance(kind, CountedEmbeddingsKind)
     signal = _of_counts if counted else _of_training
+    parts = _parts(kind)
+    groups = [group for group, part in enumerate(parts) if part]
+    # Users of a small budget show little: what shows of them is guessed where it is too much.
+    weights = [parts[by_turns(number, groups)] / max(parts) for number in range(canaries)]
 
     def score(loaded: LoadedRelease, _: Coins) -> Scores:
         shows = signal(loaded)
-        return np.array([sum(shows(*pair) for pair in some) for some in pairs])
+        found = [sum(shows(*pair) for pair in some) for some in pairs]
+        scores: Scores = np.array(weights) * np.array(found)
+        return scores
 
     def user(number: int) -> list[Document]:
-        columns = of_user(own.named_users, f"canary {secrets.token_hex(8)} {number}")
+        group = by_turns(number, groups)
+        columns = of_user(own.named_users, f"canary {secrets.token_hex(8)} {number}", group)
         return [Document(" ".join(pair * _REPEATED), columns) for pair in pairs[number]]
 
     cost = kind.cost
@@ -53,11 +70,21 @@ def game(kind: UserLevelKind, canaries: int, corpus: Corpus) -> Game:
         score,
         float(cost.epsilon),
         float(cost.delta),
-        f"A canary is a user of {each} documents, each of two words by turns. Its score is how far "
+        f"A canary is a user of {each} documents, each of two words by turns"
+        f"{', with budgets by turns' if len(groups) > 1 else ''}. Its score is how far "
         "these words' vectors lie as it asks for.",
         apart_of(cost) if counted and own.public is not None else None,
         twice=own.spec.model_copy(update={"epsilon": 2 * cost.epsilon, "budgets": None}),
+        weaker=weaker(canaries, groups),
     )
+
+
+def _parts(kind: UserLevelKind) -> list[float]:
+    """Return the part that the users of each group have in a release: their norm, or their rate."""
+    if isinstance(kind, CountedEmbeddingsKind):
+        return [float(most) for most in kind.norms.most.values()]
+    assert isinstance(kind, TrainedEmbeddingsKind)
+    return [float(group.rate) if group.steps else 0.0 for group in kind.schedule.groups]
 
 
 def _pairs(words: Sequence[str], count: int) -> Pairs:

@@ -25,6 +25,7 @@ ID = "quietcorpus_canary"
 Coins = npt.NDArray[np.bool_]
 Scores = npt.NDArray[np.float64]
 
+_TURN = 4  # canaries, of which one has a smaller budget than the largest
 _RHO = 1e-9  # to which `largest_rho` rounds
 
 
@@ -59,6 +60,7 @@ class Game:
         twice: where neither is known, the mechanism at twice the epsilon, to be rehearsed.
         linked: whether a canary is found by its row, which keeps its id.
         known: how many canaries, the first ones, have coins that the score may use.
+        weaker: how many of the others are protected by less epsilon than is stated of all.
     """
 
     canaries: Sequence[Canary]
@@ -72,6 +74,7 @@ class Game:
     twice: MechanismSpec | None = None
     linked: bool = False
     known: int = 0
+    weaker: int = 0
 
     @property
     def unknown(self) -> int:
@@ -88,13 +91,28 @@ def apart_of(cost: DocumentPrivacy | UserPrivacy) -> float:
     return math.sqrt(2 * (float(rho) + _RHO)) * (1 + 1e-12)
 
 
-def of_user(users: Users, name: str) -> dict[str, str]:
-    """Return the columns of a user of the largest budget."""
+def of_user(users: Users, name: str, group: int = -1) -> dict[str, str]:
+    """Return the columns of a user of a group, by its number: of the largest budget, or another."""
     columns = {users.column: name}
     if users.group_column is not None:
         levels = users.levels
-        columns[users.group_column] = str(levels[-1]) if levels else users.groups[-1]
+        columns[users.group_column] = str(levels[group]) if levels else users.groups[group]
     return columns
+
+
+def by_turns(number: int, groups: Sequence[int]) -> int:
+    """Return the group of a canary: mostly the last, of the largest budget, else one of the others.
+
+    They take every fourth canary by turns: more of them would leave fewer canaries that show as
+    much as is stated.
+    """
+    turn, place = divmod(number, _TURN)
+    return groups[-1] if place or len(groups) == 1 else groups[turn % (len(groups) - 1)]
+
+
+def weaker(canaries: int, groups: Sequence[int]) -> int:
+    """Return how many of so many canaries are not of the largest budget."""
+    return sum(by_turns(number, groups) != groups[-1] for number in range(canaries))
 
 
 def enough(canaries: int, most: int, of: str) -> None:

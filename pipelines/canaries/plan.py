@@ -102,7 +102,7 @@ def planned(game: Game, runs: int, level: float) -> Plan:
     tests = [Test("stated", game.epsilon, game.delta, split)]
     if game.apart is not None:
         tests.append(Test("gaussian", game.apart, game.delta, split))
-    most, told = game.unknown, tests[-1]
+    most, told = game.unknown - game.weaker, tests[-1]
     tried = sorted({max(1, int(most / (2 * share))) for share in _SHARES})
     if game.apart is None and game.right is None:
         tried = tried[-1:]
@@ -111,7 +111,7 @@ def planned(game: Game, runs: int, level: float) -> Plan:
     if game.right is not None and margins[made] <= 0:
         made = tried[-1]  # which shows most of what has no noise at all
     known = game.shows is not None or game.right is not None
-    best = [Guesses(most, made, made)] * runs
+    best = [Guesses(game.unknown, made, made)] * runs
     reach = max(
         (test.epsilon(found) for test in tests if (found := test.found(best)) > test.parameter),
         default=0.0,
@@ -130,6 +130,6 @@ def _margin(game: Game, test: Test, made: int, runs: int) -> float:
         shown = game.epsilon if game.shows is None else game.shows
         share = 1 / (1 + math.exp(-2 * shown))
     else:
-        share = right_of_gaussian(2 * game.apart, made / game.unknown)
+        share = right_of_gaussian(2 * game.apart, made / (game.unknown - game.weaker))
     deviation = math.sqrt(made * share * (1 - share)) + 1e-9
     return (made * share - fewest) / deviation

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +20,10 @@ from quietcorpus.pipelines.canaries.game import (
     Game,
     Scores,
     apart_of,
+    by_turns,
     enough,
     of_user,
+    weaker,
 )
 from quietcorpus.pipelines.card.loading import LoadedRelease
 from quietcorpus.pipelines.evaluate.exact_votes import exact_sums
@@ -33,7 +37,7 @@ from quietcorpus.transforms.users.votes import UserVoting
 from quietcorpus.transforms.votes import AT_ONCE, Voting
 
 _OF_A_USER = 8
-"""Documents of a user, all alike: without a bound, they weigh eight times what they may."""
+"""Documents of a user, all of one text: without a bound, they weigh eight times what they may."""
 
 
 def game(kind: PublicTextsKind, canaries: int, corpus: Corpus) -> Game:
@@ -42,70 +46,123 @@ def game(kind: PublicTextsKind, canaries: int, corpus: Corpus) -> Game:
     pool, encoder = voting.pool.open(), voting.encoder.open()
     texts, items = _apart(voting, pool, encoder, canaries)
     background = exact_sums(voting, batches(corpus), pool, encoder)
-    stratum = _stratum(voting)
+    groups = _groups(voting)
+    voters = [_Voter.of(voting, number, groups) for number in range(canaries)]
+    votes = [own.votes(voting, chosen) for own, chosen in zip(voters, items, strict=True)]
 
     def score(loaded: LoadedRelease, _: Coins) -> Scores:
         noisy = loaded.tables["votes"]["votes"].to_numpy().reshape(voting.shape)
-        return _scores(voting.votes, (noisy - background)[stratum][items])
+        found = (noisy - background).ravel()
+        return np.array([_score(voting.votes, found[places], own) for places, own in votes])
 
-    pure = isinstance(voting.votes, PureVotes)
-    cost, alike = kind.cost, _OF_A_USER if isinstance(kind, UserTextsKind) else 1
+    cost, of_users = kind.cost, isinstance(kind, UserTextsKind)
     return Game(
         [
-            ([Document(text, _columns(voting, number))] * alike, [])
-            for number, text in enumerate(texts)
+            (own.documents(voting, text, f"canary {secrets.token_hex(8)} {number}"), [])
+            for number, (own, text) in enumerate(zip(voters, texts, strict=True))
         ],
         score,
         float(cost.epsilon),
         float(cost.delta),
-        f"A canary is a {'user of eight equal documents' if alike > 1 else 'document'} that "
-        "repeats a public text, and votes for texts that no other canary votes for. Its score is "
-        "their noisy votes, less those of the corpus"
-        f"{', by how likely they are with its own and without them' if pure else ''}.",
-        None if pure else apart_of(cost),
+        f"A canary is a {'user of eight documents' if of_users else 'document'} "
+        f"that {'repeat' if of_users else 'repeats'} a public text, and "
+        f"{'vote' if of_users else 'votes'} for texts that no other canary votes for"
+        f"{_by_turns(voting, groups)}. Its score is how likely their noisy votes, less those of "
+        "the corpus, are with its own and without them.",
+        None if isinstance(voting.votes, PureVotes) else apart_of(cost),
         shows=float(cost.epsilon),
+        weaker=weaker(canaries, groups),
     )
 
 
-def _scores(votes: Ballots, found: npt.NDArray[np.int64]) -> Scores:
-    """Score canaries by the noise, with their votes or without, on the texts that each votes for.
+def _by_turns(voting: Voting, groups: Sequence[int]) -> str:
+    """Say what canaries take by turns."""
+    taken = [*(["labels"] if voting.strata else []), *(["budgets"] if len(groups) > 1 else [])]
+    return f", with {' and '.join(taken)} by turns" if taken else ""
 
-    Args:
-        votes: the mechanism.
-        found: int64 (n, nearest), from each one's nearest text on.
+
+@dataclass(frozen=True)
+class _Voter:
+    """The documents of a canary, all of one text: the number of each one's label, and its group."""
+
+    labels: tuple[int, ...]
+    group: int
+
+    @classmethod
+    def of(cls, voting: Voting, number: int, groups: Sequence[int]) -> _Voter:
+        """Return the voter of a number; labels and groups take turns."""
+        group = by_turns(number, groups)
+        count = _OF_A_USER if isinstance(voting, UserVoting) else 1
+        if voting.strata is None:
+            return cls((0,) * count, group)
+        if isinstance(voting, UserVoting) and _labels_are_groups(voting):
+            label = voting.strata.labels.index(_group_name(voting, group))
+            return cls((label,) * count, group)
+        labels = len(voting.strata.labels)
+        return cls(tuple((number + place) % labels for place in range(count)), group)
+
+    def documents(self, voting: Voting, text: str, name: str) -> list[Document]:
+        """Return its documents, for a user of that name."""
+        columns: dict[str, str] = {}
+        if isinstance(voting, UserVoting):
+            columns = of_user(voting.users, name, self.group)
+        if voting.strata is None:
+            return [Document(text, columns)] * len(self.labels)
+        column, names = voting.strata.column, voting.strata.labels
+        return [Document(text, {column: names[label]} | columns) for label in self.labels]
+
+    def votes(
+        self, voting: Voting, items: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        """Return the places of its votes among all sums, and the votes, int64 and float64 (n,)."""
+        labels, counts = np.unique(self.labels, return_counts=True)
+        every = np.ravel_multi_index(np.ix_(labels, items), voting.shape).ravel()
+        found = np.outer(counts, voting.votes.weights).ravel().astype(np.float64)
+        if isinstance(voting, UserVoting):
+            most = tuple(voting.norms.most.values())[self.group]
+            order = 1 if isinstance(voting.votes, PureVotes) else 2
+            found *= min(1.0, float(most / np.linalg.norm(found, order)))
+        return every, found
+
+
+def _score(votes: Ballots, found: npt.NDArray[np.int64], own: npt.NDArray[np.float64]) -> float:
+    """Compute how much likelier a canary's noisy votes are with its own votes than without them.
+
+    It is the logarithm of the likelihoods' ratio, over a constant of the noise.
     """
-    given = np.array(votes.weights, dtype=np.float64)
-    scores: Scores
-    if isinstance(votes, PureVotes):  # the likelihood ratio's logarithm, over the noise's rate
-        scores = (np.abs(found) - np.abs(found - given)).sum(axis=1)
-    else:
-        scores = (found * given).sum(axis=1) / votes.weight
-    return scores
+    if isinstance(votes, PureVotes):
+        return float((np.abs(found) - np.abs(found - own)).sum())
+    return float((found * own).sum() - (own * own).sum() / 2)
 
 
-def _columns(voting: Voting, number: int) -> dict[str, str]:
-    columns = {}
-    if isinstance(voting, UserVoting):
-        columns = of_user(voting.users, f"canary {secrets.token_hex(8)} {number}")
-    if voting.strata is not None:
-        columns.setdefault(voting.strata.column, voting.strata.labels[0])
-    return columns
+def _labels_are_groups(voting: UserVoting) -> bool:
+    return voting.strata is not None and voting.strata.column == voting.users.group_column
 
 
-def _stratum(voting: Voting) -> int:
-    """Return the number of the label that all canaries have; 0 if there are no labels.
+def _group_name(voting: UserVoting, group: int) -> str:
+    """Return what the documents of a group's users have in the column of groups."""
+    column = voting.users.group_column
+    return of_user(voting.users, "", group)[column] if column else ""
 
-    Raises InputError if a user of the largest budget has none.
+
+def _groups(voting: Voting) -> list[int]:
+    """Return the numbers of the groups that canaries may be of; one if there are no groups.
+
+    Raises InputError if users of the largest budget have no label that counts.
     """
-    if voting.strata is None:
-        return 0
-    label = _columns(voting, 0)[voting.strata.column]
-    if label not in voting.strata.labels:
+    if not isinstance(voting, UserVoting):
+        return [0]
+    groups = [number for number, most in enumerate(voting.norms.most.values()) if most]
+    if not _labels_are_groups(voting):
+        return groups
+    assert voting.strata is not None
+    listed = [own for own in groups if _group_name(voting, own) in voting.strata.labels]
+    if groups[-1] not in listed:
         raise InputError(
             "mechanism.strata.labels: no canary votes: the label of users of the largest budget is "
-            f"not one of them; add {label}"
+            f"not one of them; add {_group_name(voting, groups[-1])}"
         )
-    return voting.strata.labels.index(label)
+    return listed
 
 
 def _apart(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from faulty_public_texts import unclipped_users
+from faulty_public_texts import by_label, clipped_apart, unclipped_users
 from users_on_topics import corpus
 
 import quietcorpus as qc
@@ -43,7 +43,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def played(workspace: Workspace, pool: Path, canaries: int, **block: Any) -> dict[str, Any]:
-    corpus(workspace)
+    corpus(workspace, topic=TOPICS[:1] * 172)
     mechanism = {"kind": "public-texts", "pool": str(pool), "nearest": 1, "epsilon": float(EPSILON)}
     whole = mechanism | {"delta": float(DELTA)} | block
     changes = {
@@ -95,6 +95,22 @@ def test_users_without_a_bound(
     found = played(workspace, large, 300, user="author", users=1000)
     # 300 are too few for half of the noise.
     assert found["verdict"] == ("failed" if faulty else "cannot tell")
+
+
+TOPICS = [f"topic {number}" for number in range(8)]
+
+
+@pytest.mark.parametrize("faulty", [False, True])
+def test_users_clipped_once_for_each_label(
+    workspace: Workspace, large: Path, monkeypatch: pytest.MonkeyPatch, faulty: bool
+) -> None:
+    # Eight labels: 2.8 times a user's norm. Kills: canaries whose documents have one label.
+    if faulty:
+        clipped_apart(by_label)(monkeypatch)
+    strata = {"column": "topic", "labels": TOPICS}
+    found = played(workspace, large, 600, user="author", users=1000, strata=strata, nearest=2)
+    assert found["verdict"] == ("failed" if faulty else "cannot tell")
+    assert "with labels by turns" in found["says"]
 
 
 STRATA = {"column": "team", "labels": ["silver", "gold"]}

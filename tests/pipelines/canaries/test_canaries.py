@@ -52,6 +52,14 @@ def test_whether_twice_the_loss_would_be_found() -> None:
     assert planned(game(400, 1.0), 3, LEVEL).shows_twice is False
 
 
+def test_canaries_of_less_epsilon_are_not_counted_on() -> None:
+    # Kills: twice the loss shown by canaries that show less.
+    assert planned(game(2_000, 2.0, gaussian=True), 3, LEVEL).shows_twice
+    few = planned(game(2_000, 2.0, gaussian=True, weaker=1_500), 3, LEVEL)
+    assert not few.shows_twice
+    assert few.guesses <= 250
+
+
 def test_a_known_share_of_right_guesses_decides_their_number() -> None:
     # One draw in four is sure at twice the loss, others tell nothing: at epsilon 2, 249 guesses of
     # 1,000 need 232 in each of three runs. Kills: guesses of half of the canaries, the share at

@@ -10,7 +10,15 @@ import pytest
 
 from quietcorpus.mechanisms.accounting import noise_multiplier_for
 from quietcorpus.mechanisms.guarantees import DocumentPrivacy
-from quietcorpus.pipelines.canaries.game import apart_of, by_difference, by_outcome, enough, of_user
+from quietcorpus.pipelines.canaries.game import (
+    apart_of,
+    by_difference,
+    by_outcome,
+    by_turns,
+    enough,
+    of_user,
+    weaker,
+)
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.users.users import Users
 
@@ -41,6 +49,15 @@ def test_a_canary_has_the_largest_budget() -> None:
     # Kills: the first group, a level's number for its name.
     assert of_user(Users("who", "team", ("silver", "gold")), "x") == {"who": "x", "team": "gold"}
     assert of_user(Users("who"), "x") == {"who": "x"}
+
+
+def test_canaries_take_groups_by_turns() -> None:
+    # Kills: canaries of the largest budget alone, and so many others that few are left of it.
+    teams = Users("who", "team", ("tin", "silver", "gold"))
+    found = [of_user(teams, "x", by_turns(number, [0, 1, 2]))["team"] for number in range(9)]
+    assert found == ["tin", *["gold"] * 3, "silver", *["gold"] * 3, "tin"]
+    assert weaker(9, [0, 1, 2]) == 3
+    assert (by_turns(0, [2]), weaker(9, [2])) == (2, 0)
 
 
 def test_too_many_are_refused() -> None:
