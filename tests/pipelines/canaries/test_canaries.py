@@ -54,8 +54,8 @@ def test_whether_twice_the_loss_would_be_found() -> None:
 
 def test_canaries_of_less_epsilon_are_not_counted_on() -> None:
     # Kills: twice the loss shown by canaries that show less.
-    assert planned(game(2_000, 2.0, gaussian=True), 3, LEVEL).shows_twice
-    few = planned(game(2_000, 2.0, gaussian=True, weaker=1_500), 3, LEVEL)
+    assert planned(game(2_000, 2.0, gaussian=True, shows=2.0), 3, LEVEL).shows_twice
+    few = planned(game(2_000, 2.0, gaussian=True, shows=2.0, weaker=1_500), 3, LEVEL)
     assert not few.shows_twice
     assert few.guesses <= 250
 
