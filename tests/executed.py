@@ -49,10 +49,16 @@ def parameters(own: object) -> str:
         return f"[{', '.join(map(parameters, own))}]"
     if isinstance(own, Mapping):
         return f"{{{', '.join(f'{key}: {parameters(value)}' for key, value in own.items())}}}"
-    shape = type(own).__name__
-    if not type(own).__module__.startswith("quietcorpus.mechanisms") or shape in WITHOUT_PARAMETERS:
+    kinds = (
+        one for one in type(own).__mro__ if one.__module__.startswith("quietcorpus.mechanisms")
+    )
+    kind = next(kinds, type(own))  # an audit's own subclass leaves out the noise
+    shape = kind.__name__
+    if not kind.__module__.startswith("quietcorpus.mechanisms") or shape in WITHOUT_PARAMETERS:
         return shape
     held = vars(own) if hasattr(own, "__dict__") else {}
+    if kind is not type(own):
+        held = {name: held[name] for name in kind.__dataclass_fields__ if name in held}
     remembered = {
         name for name in held if isinstance(getattr(type(own), name, None), cached_property)
     }
