@@ -240,6 +240,30 @@ MEASURES: dict[str, Measure] = {
         "lower",
         most=math.inf,
     ),
+    "definition": Measure(
+        "attack",
+        "The definition's attacker: AUC",
+        "Told apart: the two inputs that the definition of privacy compares, by an attacker who "
+        "knows both of them, all else and the law of the noise, and takes the likelihood ratio. No "
+        "attacker finds more. This release: inputs that differ by what the notes name, from the "
+        "sample. What the guarantee allows: the worst two inputs, by the noise's exact law, or by "
+        "epsilon and delta alone where this is said. .5 is guessing.",
+        "lower",
+        unit="auc",
+    ),
+    "definition-power": Measure(
+        "attack",
+        "The definition's attacker: found at 1 % false alarms",
+        "Share of the inputs with the passage, sentence, document or user in question that the "
+        "same attacker finds, if it takes 1 % of those without it for such.",
+        "lower",
+    ),
+    "definition-power-low": Measure(
+        "attack",
+        "The definition's attacker: found at .1 % false alarms",
+        "The same at .1 % of the inputs without it.",
+        "lower",
+    ),
     "membership": Measure(
         "attack",
         "Membership inference: AUC",
@@ -285,10 +309,11 @@ MEASURES: dict[str, Measure] = {
     "vote-membership": Measure(
         "attack",
         "Membership of voters: AUC",
-        "Whether a document (or a user, where users are protected) voted, by how many more noisy "
-        "votes its texts have than is to be expected. It is tried on votes of a quarter of the "
-        "sampled documents or users, under the release's noise: all other votes, which an attacker "
-        "may know, would cancel. .5 is guessing.",
+        "A realistic attacker holds the texts of all documents (or users, where users are "
+        "protected) that may have voted, and infers from the noisy votes which half of them did, "
+        "all together, by ridge regression. It is tried on votes of a quarter of the sampled "
+        "documents or users, under the release's noise. (The definition's attacker knows all "
+        "other votes.) .5 is guessing.",
         "lower",
         says="Which of {tried:,} documents or users voted is told with an AUC of {release} (noise "
         "alone: {noise}).",
@@ -299,7 +324,7 @@ MEASURES: dict[str, Measure] = {
         "Membership of voters: found at 1 % false alarms",
         "Share of those who voted that the same attack finds if it takes 1 % of those who did not "
         "for voters. What the guarantee allows is the most that any attack finds of one voter, "
-        "while all others stay the same.",
+        "while all others stay the same: by the exact law of the noise.",
         "lower",
         says="Of {tried:,} documents or users, {release} of those who voted are found where 1 % of "
         "the others are taken for voters (noise alone: {noise}).",
@@ -311,6 +336,35 @@ MEASURES: dict[str, Measure] = {
         "lower",
         says="Of {tried:,} documents or users, {release} of those who voted are found where .1 % "
         "of the others are taken for voters (noise alone: {noise}).",
+    ),
+    "count-membership": Measure(
+        "attack",
+        "Membership of documents: AUC",
+        "A realistic attacker holds all documents that may be in the histogram, and infers from "
+        "the noisy counts which half of them are, all together, by ridge regression. It is tried "
+        "on histograms of a quarter of the sampled documents, under the release's noise. .5 is "
+        "guessing.",
+        "lower",
+        says="Which of {tried:,} documents are in a histogram is told with an AUC of {release} "
+        "(noise alone: {noise}).",
+        unit="auc",
+    ),
+    "count-power": Measure(
+        "attack",
+        "Membership of documents: found at 1 % false alarms",
+        "Share of the documents in the histogram that the same attack finds if it takes 1 % of the "
+        "others for such.",
+        "lower",
+        says="Of {tried:,} documents, {release} of those in a histogram are found where 1 % of the "
+        "others are taken for such (noise alone: {noise}).",
+    ),
+    "count-power-low": Measure(
+        "attack",
+        "Membership of documents: found at .1 % false alarms",
+        "The same at .1 % of the others.",
+        "lower",
+        says="Of {tried:,} documents, {release} of those in a histogram are found where .1 % of "
+        "the others are taken for such (noise alone: {noise}).",
     ),
     "linkage": Measure(
         "attack",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from quietcorpus.evaluation.measures import MEASURES
@@ -35,6 +36,29 @@ def verdict(figures: Iterable[Figure]) -> dict[str, list[str]]:
             else:
                 told["above" if strongest["against_noise"] == "above" else "rest"].append(sentence)
     return told
+
+
+def strongest(figures: Sequence[Figure], unit: str) -> list[str]:
+    """Return a sentence on the definition's attacker; none where it was not computed.
+
+    `unit` is what the definition protects.
+    """
+    own = [one for one in figures if one["measure"] == "definition" and not one["setting"]]
+    areas = {one["subject"]: _value(one) for one in reversed(own)}
+    if "guarantee" not in areas:
+        return []
+    most = math.ceil(100 * areas["guarantee"] - 1e-9)
+    known = f"An attacker who knows all but {unit}, and the law of the noise, tells"
+    if "release" not in areas:
+        return [
+            f"{known} in at most {most} of 100 pairs which input it was; no attacker tells it "
+            "in more."
+        ]
+    found = math.ceil(100 * areas["release"] - 1e-9)
+    return [
+        f"{known} in {found} of 100 pairs of inputs from the sample which one it was, and in "
+        f"{most} of 100 at worst; no attacker tells it in more."
+    ]
 
 
 def _told_apart(one: float, other: float, unit: str) -> tuple[str, str]:

@@ -128,10 +128,12 @@ class LossDistribution:
         distribution: has the largest delta of either direction, rounded up, for every epsilon.
         error: what Fourier transforms may add to a tail probability: 1e-16 a step was measured, and
             this is nine times that.
+        interval: of the losses on the grid.
     """
 
     distribution: PrivacyLossDistribution
     error: float
+    interval: float
 
 
 def loss_distribution(
@@ -152,12 +154,11 @@ def _loss_distribution(rate: float, noise: float, steps: int) -> LossDistributio
         return None
     # Below 1e-5 rounding (upwards) swamps the library's probabilities, which are differences.
     reach = math.log1p(rate * math.expm1(10 / noise + 1 / (2 * noise**2)))
+    interval = max(1e-5, reach / 2e4, (20 * math.sqrt(mean) + mean) / 5e5)
     step = from_gaussian_mechanism(
-        noise,
-        sampling_prob=rate,
-        value_discretization_interval=max(1e-5, reach / 2e4, (20 * math.sqrt(mean) + mean) / 5e5),
+        noise, sampling_prob=rate, value_discretization_interval=interval
     )
-    return LossDistribution(step.self_compose(steps), (steps + 1) * _FOURIER_ERROR)
+    return LossDistribution(step.self_compose(steps), (steps + 1) * _FOURIER_ERROR, interval)
 
 
 def noise_multiplier_for(

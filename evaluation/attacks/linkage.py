@@ -19,6 +19,8 @@ from quietcorpus.compiled import compiled
 
 _ROWS_AT_ONCE = 256
 _DIGITS = 9
+_SCALINGS = 30
+_LARGEST_LOG, _LEAST_CHANCE, _ALIKE = 1e12, 1e-300, 1e-9
 _OFF = 0.1
 _SILENT = 1e-4
 
@@ -36,8 +38,7 @@ def linked(score: Score, n: int, top: int = 1) -> npt.NDArray[np.float64]:
     Raises:
         ValueError: fewer than two documents.
     """
-    if n < 2:
-        raise ValueError(f"{n} documents cannot be mistaken for each other; give two or more")
+    _refuse_few(n)
     chances = np.empty(n)
     for start in range(0, n, _ROWS_AT_ONCE):
         numbers = np.arange(start, min(start + _ROWS_AT_ONCE, n))
@@ -46,6 +47,43 @@ def linked(score: Score, n: int, top: int = 1) -> npt.NDArray[np.float64]:
         better, tied = (scores > own).sum(axis=1), (scores == own).sum(axis=1)
         chances[numbers] = np.clip((top - better) / tied, 0, 1)
     return chances
+
+
+def linked_together(logs: Score, n: int) -> npt.NDArray[np.float64]:
+    """Compute the chance that each document is linked if all rows are looked at together: (n,).
+
+    Each original has one row, so that what another row is likely to be of is no longer likely here.
+    Probabilities are scaled until rows and originals both add up to one (Sinkhorn 1964), which
+    approximates the chance of each pair over all one-to-one assignments; the attacker then names
+    the likeliest original of each row. That finds more than the likeliest assignment as a whole.
+
+    Args:
+        logs: scores that are logarithms of probabilities, up to a constant for each row.
+        n: the number of documents; all n^2 scores are held at once.
+
+    Raises:
+        ValueError: fewer than two documents.
+    """
+    _refuse_few(n)
+    chances = np.empty((n, n))
+    for start in range(0, n, _ROWS_AT_ONCE):
+        numbers = np.arange(start, min(start + _ROWS_AT_ONCE, n))
+        chances[numbers] = np.clip(logs(numbers), -_LARGEST_LOG, _LARGEST_LOG)
+    for axis in (1, 0):
+        chances -= chances.max(axis=axis, keepdims=True)
+    np.exp(chances, out=chances)
+    for _ in range(_SCALINGS):
+        for axis in (0, 1):
+            chances /= np.maximum(chances.sum(axis=axis, keepdims=True), _LEAST_CHANCE)
+    own = np.diagonal(chances)[:, None]
+    better = (chances > own * (1 + _ALIKE)).sum(axis=1)
+    tied = (chances >= own * (1 - _ALIKE)).sum(axis=1) - better
+    return np.where(better == 0, 1 / tied, 0.0)
+
+
+def _refuse_few(n: int) -> None:
+    if n < 2:
+        raise ValueError(f"{n} documents cannot be mistaken for each other; give two or more")
 
 
 def bag_distances(released: sp.csr_array, original: sp.csr_array) -> Score:

@@ -7,7 +7,6 @@ original document, and infers from the model's posterior for it whether its rele
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -21,7 +20,6 @@ from quietcorpus.evaluation.classification import fitted
 _LEAST = 4  # halved twice, a class of so many still has one document in each part
 _MOST_ANSWERS = 10_000
 _CERTAIN = 1e-9
-_LARGEST_EXPONENT = 700.0  # of which a float holds the exponential
 
 Posterior = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float64]]
 """A model, from documents' numbers, int64 (b,), to posteriors of *raw* texts, (b, classes)."""
@@ -48,16 +46,6 @@ class Membership:
         from sklearn.metrics import roc_auc_score
 
         return float(roc_auc_score(self.members, self.scores))
-
-
-def allowed_power(epsilon: float, delta: float, rate: float) -> float:
-    """Compute the largest true positive rate of any attack that (epsilon, delta)-DP allows.
-
-    At a false positive rate a it is min(e^epsilon a + delta, 1 - e^-epsilon (1 - delta - a))
-    (Kairouz, Oh and Viswanath, ICML 2015), and 1 at most.
-    """
-    grown = math.exp(min(epsilon, _LARGEST_EXPONENT)) * rate + delta
-    return min(1.0, grown, 1 - math.exp(-epsilon) * (1 - delta - rate))
 
 
 class Memberships(NamedTuple):

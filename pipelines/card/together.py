@@ -65,19 +65,34 @@ def together(
     """
     if not isinstance(total, DocumentPrivacy | UserPrivacy):
         return None
-    stated = [one.guarantee for one in artefacts if one.guarantee is not None]
-    found = [_read(one) for one in stated if one.get("definition") == total.definition]
+    found = _same(total, artefacts)
     if not found:
         return None
     own = replace(total, groups=()) if isinstance(total, UserPrivacy) else total
     every = [own, *(guarantee for guarantee, _ in found)]
-    noises = [noise, *(its_noise for _, its_noise in found)]
-    known = [one for one in noises if one is not None]
-    if len(known) < len(noises):
+    summed = noise_together(total, noise, artefacts)
+    if summed is None:
         return compose(Spending("", one) for one in every)
-    summed, delta = functools.reduce(operator.add, known), max(one.delta for one in every)
+    delta = max(one.delta for one in every)
     epsilon = FILTERS["gaussian"].epsilon(summed.rho, delta - summed.delta)
     return replace(own, epsilon=epsilon, delta=delta)
+
+
+def noise_together(
+    total: Guarantee, noise: Concentrated | None, artefacts: Sequence[UsedArtefact]
+) -> Concentrated | None:
+    """Add up the Gaussian noise of `together`; None where some noise is not, or is unknown."""
+    noises = [noise, *(its_noise for _, its_noise in _same(total, artefacts))]
+    known = [one for one in noises if one is not None]
+    return functools.reduce(operator.add, known) if len(known) == len(noises) else None
+
+
+def _same(
+    total: Guarantee, artefacts: Sequence[UsedArtefact]
+) -> list[tuple[_Whole, Concentrated | None]]:
+    """Return the guarantees, and the noise, of artefacts under the definition of `total`."""
+    stated = [one.guarantee for one in artefacts if one.guarantee is not None]
+    return [_read(one) for one in stated if one.get("definition") == total.definition]
 
 
 def _read(guarantee: Mapping[str, Any]) -> tuple[_Whole, Concentrated | None]:

@@ -168,6 +168,7 @@ def lines(content: dict[str, Any]) -> Iterator[str]:
         said = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
         yield f"audits    {said}"
     yield from (f"odds      {sentence}" for sentence in content["odds"])
+    yield from (f"strongest {sentence}" for sentence in verdict["strongest"])
     above, rest = (verdict[key] for key in ("above", "rest"))
     if above or rest:
         yield f"attacks   {len(above)} of {len(above) + len(rest)} find more than in noise"

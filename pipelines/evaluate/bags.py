@@ -31,6 +31,7 @@ from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.card.bags import BagOfWordsMechanism
 from quietcorpus.pipelines.card.model import Card
+from quietcorpus.pipelines.evaluate import definition
 from quietcorpus.pipelines.evaluate.draws import Bins, Draw, drawn
 from quietcorpus.pipelines.evaluate.study import (
     FOLDS,
@@ -102,6 +103,10 @@ class BagOfWordsStudy(Study):
             "documents as released, by five folds; the one by words on originals. The attacker of "
             "linkage knows the map and the noise's law.",
             "Fresh draws take the vocabulary as it was released.",
+            "The two inputs of the definition are a document, and the same without N of its tokens "
+            f"at random: of {definition.MOST_PASSAGES:,} documents at most, whose rows and "
+            "histogram the attacker sees. What the vocabulary tells counts in what the guarantee "
+            f"allows. {definition.NOTE}",
         ]
 
     def redraw(self, spec: Spec) -> Draw:
@@ -114,7 +119,8 @@ class BagOfWordsStudy(Study):
             weights = release_histogram(kind.histogram, self._exact, self._vocabulary, key)
         book = codebook(kind.compression, key, weights, self._vocabulary)
         draw = drawn(kind.parameters.privatizer(key, book), self._sample)
-        return replace(draw, law=Bins(book.bins, book.size))
+        stages = definition.stages_of(kind.spendings(len(self._vocabulary)))
+        return replace(draw, law=Bins(book.bins, book.size, stages))
 
     def references(self, number: int) -> Iterator[Observation]:
         """Yield the figures of the original, its unigrams and full local privacy, and attacks."""
@@ -153,6 +159,20 @@ class BagOfWordsStudy(Study):
                 yield from judged_by_words(draw.labels, predicted, "release", than)
             views = self._views(draw, released)
             yield from attacks_beside_noise(self._sample, views, generator)
+        yield from self._defined(draw, number)
+
+    def _defined(self, draw: Draw, number: int) -> Iterator[Observation]:
+        """Yield what the definition's attacker finds of sampled passages, and what is allowed."""
+        bins = draw.law or self._bins
+        if not bins.stages:
+            return
+        generator = np.random.default_rng([number, 4])
+        most = bins.stages[0].guarantee.precision
+        passages = definition.passages_of(self._offsets, self._terms, most, generator)
+        own = definition.of_passages(passages, bins.stages, bins.of)
+        if own is not None:
+            yield from definition.observed("release", own)
+        yield from definition.observed("guarantee", *definition.of_stages(bins.stages))
 
     def topics(self, draw: Draw) -> list[dict[str, Any]]:
         """Pair the topics of a draw with those of the original, by their top terms."""
@@ -180,7 +200,10 @@ class BagOfWordsStudy(Study):
         noisy, exact = (in_bins(c, bins.of, bins.size) for c in (released, self._originals))
         known = {way: in_bins(c, bins.of, bins.size) for way, c in self._known.items()}
         facts = facts_by_words(known, exact, noisy)
-        return Views(self._originals, released, {"": bag_distances(noisy, exact)}, facts)
+        score = bag_distances(noisy, exact)
+        rate = bins.stages[-1].rate if bins.stages else None
+        logs = None if rate is None else lambda numbers: rate * score(numbers)
+        return Views(self._originals, released, {"": score}, facts, logs)
 
     def _counted(self, texts: Sequence[str]) -> sp.csr_array:
         """Count the terms of texts."""
@@ -242,7 +265,7 @@ def _own_bins(output: str, card: Card, terms: int) -> Bins:
     if any(file.path == COMPRESSION for file in card.files):
         of = storage.read_table(f"{output}/{COMPRESSION}")["bin"].to_numpy().astype(np.int32)
     assert isinstance(card.mechanism, BagOfWordsMechanism)
-    return Bins(of, card.mechanism.bins)
+    return Bins(of, card.mechanism.bins, definition.stages_on(card))
 
 
 def _fitted(counts: sp.csr_array, number: int) -> npt.NDArray[np.float32] | None:

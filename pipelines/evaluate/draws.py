@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.evaluate.corpus import Columns, Sample, Strings, strings
+from quietcorpus.pipelines.evaluate.definition import Stage
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.transforms.errors import InputError, cut
 from quietcorpus.transforms.privatizers.rows import Privatizer
@@ -22,10 +23,17 @@ from quietcorpus.transforms.reading.spelling import as_text
 
 @dataclass(frozen=True)
 class Bins:
-    """A compression map: each term's bin, int32 (V,), and the number of bins."""
+    """A compression map, and what each stage of the release that has it cost.
+
+    Attributes:
+        of: each term's bin, int32 (V,).
+        size: the number of bins.
+        stages: of the release.
+    """
 
     of: npt.NDArray[np.int32]
     size: int
+    stages: Sequence[Stage]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Any
 from quietcorpus.evaluation import results
 from quietcorpus.evaluation.report import render
 from quietcorpus.evaluation.results import MeasuredDraw, Setting
-from quietcorpus.evaluation.verdict import Figure, verdict
+from quietcorpus.evaluation.verdict import Figure, strongest, verdict
 from quietcorpus.pipelines.audit.audit import audit
 from quietcorpus.pipelines.card.odds import in_short, in_words
 from quietcorpus.pipelines.card.parameters import total_cost
@@ -260,6 +260,7 @@ def _content(
             "state": state,
             "sentence": sentence,
             "numbers": [one._asdict() for one in numbers],
+            "strongest": strongest(found, card.guarantee.unit),
             **verdict(found),
         },
         "odds": in_words(total, card.meaning, counted=card.counts is not None),

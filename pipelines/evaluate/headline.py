@@ -62,7 +62,7 @@ _STATED: Mapping[str, Callable[[Findings], str]] = {
 _THRESHOLDS = {
     **dict.fromkeys(("linkage", "facts"), TRACED),
     "inversion-bayes": FOUND,
-    **dict.fromkeys(("membership", "user-membership", "vote-membership"), AUC),
+    **dict.fromkeys(("membership", "user-membership", "vote-membership", "count-membership"), AUC),
 }
 _CALM = "No attack finds more than chance would"
 

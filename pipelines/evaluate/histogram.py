@@ -1,15 +1,23 @@
-"""The study of a histogram of terms."""
+"""The study of a histogram of terms: its errors, and the documents that it tells."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from quietcorpus.evaluation.results import Observation
+from quietcorpus.evaluation.attacks.user_membership import SumsAttack
+from quietcorpus.evaluation.features import counted
+from quietcorpus.evaluation.results import Observation, membership_found, power_found
 from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.mechanisms.guarantees import LimitedPrecision
+from quietcorpus.mechanisms.histogram import Histogram
 from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.pure_votes import deviation_of
+from quietcorpus.pipelines.evaluate import definition
+from quietcorpus.pipelines.evaluate.definition import Stage
 from quietcorpus.pipelines.evaluate.draws import Draw
 from quietcorpus.pipelines.evaluate.study import Studied, Study, tokenizer_of_card
 from quietcorpus.pipelines.kinds.histogram import HistogramKind
@@ -20,6 +28,7 @@ from quietcorpus.pipelines.storage.layout import VOCABULARY
 from quietcorpus.transforms.histogram import release_histogram
 
 _TOP = 100
+_LEAST_DOCUMENTS = 20
 
 
 class HistogramStudy(Study):
@@ -36,11 +45,24 @@ class HistogramStudy(Study):
         self._vocabulary = Vocabulary(
             table["term"].to_pylist(), tokenizer_of_card(studied.card.mechanism)
         )
-        self._exact = studied.sample.counts_of_all(self._vocabulary)
-        self.own = Draw(table.select(["weight"]), placed=True, labels=None)
+        sample = studied.sample
+        self._exact = sample.counts_of_all(self._vocabulary)
+        tokens = self._vocabulary.tokenizer.tokenize(sample.documents.texts)
+        self._offsets, self._terms = self._vocabulary.look_up(tokens)
+        counts = counted(self._offsets, self._terms, len(self._vocabulary))
+        self._counts = counts[np.flatnonzero(np.diff(self._offsets))]
+        stages = definition.stages_on(studied.card)
+        self.own = Draw(table.select(["weight"]), placed=True, labels=None, law=stages)
         self.notes = [
-            "A histogram is of no document alone: there are no attacks on documents. Counts are of "
-            "the whole corpus, and fresh draws take the vocabulary as it was released."
+            "Counts are of the whole corpus, and fresh draws take the vocabulary as it was "
+            "released.",
+            "Membership of documents is attacked on histograms of a quarter of the sampled "
+            f"documents, under the noise of the release, if {_LEAST_DOCUMENTS} or more have a word "
+            "of the vocabulary. A whole document may have far more tokens than the N that the "
+            "guarantee is about.",
+            "The two inputs of the definition are a document, and the same without N of its tokens "
+            f"at random: of {definition.MOST_PASSAGES:,} documents at most. What the vocabulary "
+            f"tells counts in what the guarantee allows. {definition.NOTE}",
         ]
 
     def redraw(self, spec: Spec) -> Draw:
@@ -48,7 +70,8 @@ class HistogramStudy(Study):
         kind = prepare(spec)
         assert isinstance(kind, HistogramKind)
         noisy = release_histogram(kind.histogram, self._exact, self._vocabulary, ReleaseKey.fresh())
-        return Draw(pa.table({"weight": noisy}), placed=True, labels=None)
+        stages = definition.stages_of(kind.spendings)
+        return Draw(pa.table({"weight": noisy}), placed=True, labels=None, law=stages)
 
     def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
         """Yield the measures of a draw."""
@@ -61,3 +84,39 @@ class HistogramStudy(Study):
         count = min(_TOP, len(noisy))
         tops = (set(np.argsort(-c, kind="stable")[:count].tolist()) for c in (noisy, self._exact))
         yield Observation("histogram-top", "release", len(set.intersection(*tops)) / count)
+        yield from self._attacked(draw.law, number)
+
+    def _attacked(self, stages: Sequence[Stage], number: int) -> Iterator[Observation]:
+        """Yield the definition's attacker on passages, and a realistic one on documents."""
+        if not stages:
+            return
+        passages = definition.passages_of(
+            self._offsets,
+            self._terms,
+            stages[0].guarantee.precision,
+            np.random.default_rng([number, 4]),
+        )
+        own = definition.of_passages(passages, stages, None)
+        if own is not None:
+            yield from definition.observed("release", own)
+        yield from definition.observed("guarantee", *definition.of_stages(stages))
+        if self._counts.shape[0] >= _LEAST_DOCUMENTS:
+            attack = self._attack(stages[-1].guarantee, number)
+            for subject, found in (
+                ("release", attack.on_target()),
+                ("noise", attack.on_strangers()),
+            ):
+                yield membership_found(subject, found, "count-membership", fresh=True)
+                yield from power_found(subject, found, "count-power", fresh=True)
+
+    def _attack(self, cost: LimitedPrecision, number: int) -> SumsAttack:
+        """Prepare the attack on histograms of some documents, of this cost."""
+        histogram = Histogram(cost.precision, cost.epsilon)
+
+        def release(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+            return release_histogram(histogram, counts, self._vocabulary, ReleaseKey.fresh())
+
+        # Seeded by the number alone, so that the same documents take part under every setting.
+        generator = np.random.default_rng([number, 3])
+        deviation = float(deviation_of(cost.epsilon / cost.precision))
+        return SumsAttack(self._counts, release, deviation, generator)

@@ -10,12 +10,13 @@ from quietcorpus.evaluation.verdict import Figure
 from quietcorpus.pipelines.evaluate.findings import Findings
 
 COUNT = 3
-_AREAS = frozenset({"vote-membership", "user-membership", "membership"})
+_AREAS = frozenset({"vote-membership", "user-membership", "count-membership", "membership"})
 ATTACKS = {
     "linkage": "rows are linked to their documents by an attacker who has the original texts",
     "facts": "rows are found by an attacker who knows 1 to 5 sentences or rare words of a document",
     "inversion-bayes": "words are recovered by an attacker who knows the mechanism",
     "vote-membership": "pairs of one who voted and one who did not are told apart by an attacker",
+    "count-membership": "pairs of a document in the histogram and another are told apart",
     "user-membership": "pairs of a user who took part and one who did not are told apart",
     "membership": "pairs of a document that a model had learnt from and another are told apart",
     "authorship": "documents have their author named by an attacker who knows others of theirs",

@@ -10,12 +10,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import scipy.sparse as sp
 
-from quietcorpus.evaluation.attacks.membership import Membership, allowed_power
-from quietcorpus.evaluation.attacks.user_membership import UserAttack
+from quietcorpus.evaluation.attacks.membership import Membership
+from quietcorpus.evaluation.attacks.tradeoff import Curve, Normals, Outcomes
+from quietcorpus.evaluation.attacks.user_membership import SumsAttack
 from quietcorpus.evaluation.features import split
 from quietcorpus.evaluation.frechet import Moments, frechet_distance
 from quietcorpus.evaluation.results import (
-    RATES,
     Observation,
     classified,
     membership_found,
@@ -25,7 +25,9 @@ from quietcorpus.evaluation.text_classifier import TextClassifier
 from quietcorpus.mechanisms.ballots import Sums
 from quietcorpus.mechanisms.deep_candidate import on_grid
 from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.pure_votes import PureVotes
 from quietcorpus.mechanisms.vote_weights import weights
+from quietcorpus.pipelines.evaluate import definition
 from quietcorpus.pipelines.evaluate.draws import Draw
 from quietcorpus.pipelines.evaluate.encoders import Remembering
 from quietcorpus.pipelines.evaluate.exact_votes import exact_sums, votes_of_units
@@ -40,8 +42,6 @@ from quietcorpus.transforms.errors import InputError, shown
 from quietcorpus.transforms.users.votes import UserVoting
 from quietcorpus.transforms.votes import Voting
 
-_SHADOWS = 16
-"""Trials that tell the attacker which votes to expect; their noise adds a sixteenth."""
 _LEAST_UNITS = 20
 
 Chosen = npt.NDArray[np.bool_]
@@ -89,8 +89,10 @@ class PublicTextsStudy(Study):
             f"Membership is attacked if the sample has {_LEAST_UNITS} {voters} or more that vote. "
             f"The attack's threshold is one that 1 % or .1 % of those exceed who did not "
             "vote, and intervals cover its uncertainty. Votes without noise show what the noise "
-            "hides. What the guarantee allows is computed from epsilon and delta (of groups with "
-            "budgets, the largest), for one voter while all others stay the same.",
+            "hides.",
+            f"The two inputs of the definition differ by one of the {voters} that vote. What the "
+            "guarantee allows is for the largest budget, where there are several. "
+            f"{definition.NOTE}",
             "The card does not tell how many documents there are, so nothing here shows that the "
             "corpus is the one that the release was made of.",
         ]
@@ -128,10 +130,33 @@ class PublicTextsStudy(Study):
         if attack is not None:
             yield from _membership("release", attack.on_target())
             yield from _membership("noise", attack.on_strangers())
-            cost = kind.cost
-            for end, rate in RATES.items():
-                allowed = allowed_power(float(cost.epsilon), float(cost.delta), float(rate))
-                yield Observation(f"vote-power{end}", "guarantee", allowed)
+        yield from self._defined(kind, attacked=attack is not None)
+
+    def _defined(self, kind: PublicTextsKind, *, attacked: bool) -> Iterator[Observation]:
+        """Yield what the definition's attacker finds of sampled units, and what is allowed."""
+        own = self._curve(kind.voting)
+        if own is not None:
+            yield from definition.observed("release", own)
+        allowed, way = definition.allowed(kind)
+        yield from definition.observed("guarantee", allowed, way)
+        both = definition.of_rounds(kind)
+        if both is not None:
+            yield from definition.observed("guarantee", both, definition.ROUNDS)
+        if attacked:
+            yield Observation("vote-membership", "guarantee", allowed.auc)
+            yield from definition.powers("vote-power", "guarantee", allowed)
+
+    def _curve(self, voting: Voting) -> Curve | None:
+        """Return the curve of the sampled units' votes, one unit at a time; None without any."""
+        units = self._units(voting)
+        if not units.shape[0]:
+            return None
+        if isinstance(voting.votes, PureVotes):
+            sizes = np.diff(units.indptr)
+            shifts = np.zeros((len(sizes), sizes.max()), np.int64)
+            shifts[np.arange(sizes.max()) < sizes[:, None]] = units.data
+            return Outcomes.of_geometric(float(voting.votes.rate), shifts)
+        return Normals(_lengths(units) / float(voting.votes.deviation))
 
     def _exact(self, voting: Voting) -> Sums:
         """Return the exact sums over the whole corpus, which is read once for each kind of vote."""
@@ -255,27 +280,27 @@ class PublicTextsStudy(Study):
             self._votes[law] = votes_of_units(voting, batches, self._pool, self._encoder)
         return self._votes[law]
 
-    def _attack(self, voting: Voting, number: int, *, noise: bool) -> UserAttack | None:
-        """Prepare the attack on votes like the release's, or on exact ones; None on too few.
-
-        Documents are attacked as users of one document each. A unit's score is the product of the
-        sums with its own votes, scaled to length 1.
-        """
+    def _attack(self, voting: Voting, number: int, *, noise: bool) -> SumsAttack | None:
+        """Prepare the attack on votes like the release's, or on exact ones; None on too few."""
         units = self._units(voting)
         if units.shape[0] < _LEAST_UNITS:
             return None
-        lengths = np.sqrt(np.asarray(units.multiply(units).sum(axis=1)).ravel())
 
-        def fit(trained: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-            sums = np.asarray(units[trained].sum(axis=0)).reshape(voting.shape)
-            if noise:
-                sums = voting.release(sums, ReleaseKey.fresh())
-            found: npt.NDArray[np.float64] = (units @ sums.ravel()) / lengths
-            return found
+        def release(sums: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+            if not noise:
+                return sums
+            return voting.release(sums.reshape(voting.shape), ReleaseKey.fresh()).ravel()
 
         # Seeded by the number alone, so that the same units take part under every setting.
         generator = np.random.default_rng([number, 3])
-        return UserAttack(fit, units.shape[0], _SHADOWS, generator)
+        deviation = float(voting.votes.deviation) if noise else 0.0
+        return SumsAttack(units, release, deviation, generator)
+
+
+def _lengths(units: sp.csr_array) -> npt.NDArray[np.float64]:
+    """Return the length of each unit's votes, float64 (n,)."""
+    found: npt.NDArray[np.float64] = np.sqrt(np.asarray(units.multiply(units).sum(axis=1)).ravel())
+    return found
 
 
 def _membership(subject: str, found: Membership) -> Iterator[Observation]:

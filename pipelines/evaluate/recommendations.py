@@ -142,6 +142,7 @@ def _members(found: Findings) -> Iterator[Advice]:
         ("membership", "documents a model had learnt from"),
         ("user-membership", "users took part"),
         ("vote-membership", "documents or users voted"),
+        ("count-membership", "documents are in the histogram"),
     ):
         value = found.above_noise(measure)
         if value is not None and value >= AUC:

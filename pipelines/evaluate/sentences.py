@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from quietcorpus.evaluation.attacks.facts import some_means
 from quietcorpus.evaluation.attacks.linkage import Score, cosines, distances, noisy_means
+from quietcorpus.evaluation.attacks.tradeoff import Curve, Outcomes
 from quietcorpus.evaluation.classification import FOUR_LAYERS, Folded
 from quietcorpus.evaluation.results import Observation
 from quietcorpus.indexes.candidates import Candidates
@@ -20,6 +21,7 @@ from quietcorpus.mechanisms.deep_candidate import DeepCandidate
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.projected_mean import ProjectedMean
 from quietcorpus.mechanisms.truncation import STEPS, Box, Truncation
+from quietcorpus.pipelines.evaluate import definition
 from quietcorpus.pipelines.evaluate.corpus import Strings
 from quietcorpus.pipelines.evaluate.draws import Draw, drawn
 from quietcorpus.pipelines.evaluate.encoders import Remembering
@@ -52,6 +54,7 @@ _NETWORK = "network"
 _OF_ORIGINALS = "learnt from originals"
 _AS_PUBLISHED = "network of four layers learnt from recoded originals"
 _LEAST_WIDTH = 1e-4  # of a dimension of the box, as a share of its lower end
+_MOST_PAIRS = 1_000
 _BANDS = ((1, 3), (4, 7), (8, 15), (16, 10**9))
 
 
@@ -115,6 +118,10 @@ class SentencesStudy(Study):
             "Only rows of deep-candidate have recoded means: the others, of projected-mean, of "
             "truncation and of encoded words, are no candidates, and no row has the sentences that "
             "the recoder needs.",
+            "The two inputs of the definition are a document, and the same with one of its "
+            "sentences, at random, replaced by one of another document: of "
+            f"{_MOST_PAIRS:,} documents at most. {definition.NOTE} Encoded words have another "
+            "definition, for which it is not computed.",
         ]
 
     def redraw(self, spec: Spec) -> Draw:
@@ -153,6 +160,11 @@ class SentencesStudy(Study):
             own = self._originals(_most(self._law(draw)))
             views = self._views(draw, own, released)
             yield from attacks_beside_noise(self._sample, views, generator)
+        law = getattr(self._law(draw), "law", None)
+        if law is not None:
+            own = self._originals(_most(self._law(draw)))
+            yield from definition.observed("release", self._curve(law, own, number))
+            yield from definition.observed("guarantee", definition.of_sentences(law))
 
     def _privatizer(self, kind: SentencesKind | EmbeddedWordsKind) -> Privatizer:
         """Build the kind's privatizer with a fresh key; it reuses encoded sentences if it can."""
@@ -229,13 +241,40 @@ class SentencesStudy(Study):
         """Return what attackers go by; by known sentences, of noisy means, where noise is even."""
         law = getattr(self._law(draw), "law", None)
         if not isinstance(law, ProjectedMean):
-            scores = {"": self._score(draw, law, own, released)}
-            return Views(own.means, released, scores, own.facts(released))
+            score = self._score(draw, law, own, released)
+            logs = None if law is None else score
+            return Views(own.means, released, {"": score}, own.facts(released), logs)
         along = ball(self._candidates, law.directions)
         noisy, sums = along.means(released), along.sums(own.sentences, own.offsets)
         score = noisy_means(noisy, sums, np.diff(own.offsets), float(law.rate), "euclidean")
         facts = {way: distances(along.places(known), noisy) for way, known in own.known.items()}
-        return Views(own.means, released, {"": score}, facts)
+        return Views(own.means, released, {"": score}, facts, score)
+
+    def _curve(
+        self, law: DeepCandidate | ProjectedMean | Truncation, own: _Originals, number: int
+    ) -> Curve:
+        """Return the curve of documents and the same with one sentence of another document."""
+        generator = np.random.default_rng([number, 4])
+        some = np.flatnonzero(np.diff(own.offsets))
+        some = generator.permutation(some)[:_MOST_PAIRS]
+        sizes = np.diff(own.offsets)[some]
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        rows = np.repeat(own.offsets[some] - offsets[:-1], sizes) + np.arange(offsets[-1])
+        one = own.sentences[rows]
+        other, places = one.copy(), offsets[:-1] + generator.integers(sizes)
+        other[places] = np.roll(one[places], 1, axis=0)
+        if isinstance(law, DeepCandidate):
+            found = utilities(law.utility, law.projections, self._candidates)
+            laws = [np.exp(_log_chances(law, found(each, offsets))) for each in (one, other)]
+            return Outcomes.of_pairs(zip(*laws, strict=True), float(law.epsilon))
+        if isinstance(law, Truncation):
+            box = Box(*self._candidates.box)
+            apart = box.sums(one, offsets) - box.sums(other, offsets)
+            return Outcomes.of_geometric(float(law.rate), apart)
+        along = ball(self._candidates, law.directions)
+        apart = along.sums(one, offsets) - along.sums(other, offsets)
+        lengths = np.sqrt((apart * apart).sum(axis=1))
+        return Outcomes.of_euclidean(float(law.rate), law.directions, lengths)
 
     def _score(
         self, draw: Draw, law: object, own: _Originals, released: npt.NDArray[np.float64]
@@ -252,12 +291,17 @@ class SentencesStudy(Study):
         if not isinstance(law, DeepCandidate):
             return cosines(released, own.means)
         found = utilities(law.utility, law.projections, self._candidates)
-        rate = float(law.epsilon) / (2 * law.units)
-        logs = rate * found(own.sentences, own.offsets).astype(np.float64)
-        top = logs.max(axis=1, keepdims=True)
-        logs -= top + np.log(np.exp(logs - top).sum(axis=1, keepdims=True))
+        logs = _log_chances(law, found(own.sentences, own.offsets))
         chosen = draw.rows["candidate"].to_numpy()
         return lambda numbers: logs[:, chosen[numbers]].T
+
+
+def _log_chances(law: DeepCandidate, utilities_: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
+    """Compute the logarithm of each candidate's chance for each document, (n, m)."""
+    logs = float(law.epsilon) / (2 * law.units) * utilities_.astype(np.float64)
+    top = logs.max(axis=1, keepdims=True)
+    logs -= top + np.log(np.exp(logs - top).sum(axis=1, keepdims=True))
+    return logs
 
 
 def _most(parameters: SentencesParameters | EmbeddedWordsParameters) -> int:

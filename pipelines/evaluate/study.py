@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from quietcorpus.evaluation.attacks.authorship import attributed, prolific
 from quietcorpus.evaluation.attacks.facts import by_bm25, rare_terms, some_sentences
-from quietcorpus.evaluation.attacks.linkage import Score, linked
+from quietcorpus.evaluation.attacks.linkage import Score, linked, linked_together
 from quietcorpus.evaluation.attacks.membership import membership
 from quietcorpus.evaluation.classification import (
     TWO_LAYERS,
@@ -45,6 +45,8 @@ FOLDS = 5
 MOST_AUTHORS, LEAST_OF_AUTHOR = 50, 10
 LEAST_OF_CLASS = 4 * FOLDS
 _LEAST_OF_GROUP = 30
+_MOST_TOGETHER = 5_000
+TOGETHER = "by all rows together"
 FACTS = (1, 3, 5)
 """The numbers of sentences or rare words of a document that an attacker knows."""
 
@@ -154,12 +156,14 @@ class Views:
         released: the same features of the released rows, (n, d); row i is of document i.
         scores: how well originals fit released rows, in one or several named ways.
         facts: how well released rows fit what is known of originals, likewise.
+        logs: logarithms of originals' probabilities, where the law is known.
     """
 
     raw: Any
     released: Any
     scores: Mapping[str, Score]
     facts: Mapping[str, Score]
+    logs: Score | None = None
 
     def dealt(self, order: npt.NDArray[np.int64]) -> Views:
         """Return the rows in another order, from which nothing is learnt except by chance."""
@@ -171,7 +175,9 @@ class Views:
             way: lambda numbers, score=score: score(numbers)[:, order]
             for way, score in self.facts.items()
         }
-        return Views(self.raw, self.released[order], scores, facts)
+        logs = self.logs
+        shuffled = None if logs is None else lambda numbers: logs(order[numbers])
+        return Views(self.raw, self.released[order], scores, facts, shuffled)
 
 
 def known_sentences(sample: Sample) -> dict[str, list[str]]:
@@ -217,6 +223,8 @@ def attacks(
     """Yield linkage, by documents and by facts; with labels or users, membership or authorship."""
     for way, score in views.scores.items():
         yield share_found("linkage", subject, linked(score, len(sample)), way)
+    if views.logs is not None and len(sample) <= _MOST_TOGETHER:
+        yield share_found("linkage", subject, linked_together(views.logs, len(sample)), TOGETHER)
     for way, score in views.facts.items():
         yield share_found("facts", subject, linked(score, len(sample)), way)
     if sample.labels is not None:

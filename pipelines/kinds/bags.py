@@ -129,8 +129,11 @@ class BagOfWordsKind(LimitedPrecisionKind):
                 "vocabulary, and is not known before the run; use `tight`, or a public vocabulary"
             )
         # Under `tight` accounting the cost does not depend on the size: 1 stands in for it.
-        documents = self._documents(self.vocabulary.size or 1)
-        return compose([*self._before, Spending("documents", documents.guarantee)])
+        return compose(self.spendings(self.vocabulary.size or 1))
+
+    def spendings(self, size: int) -> list[Spending[LimitedPrecision]]:
+        """Return the cost of each stage over a vocabulary of this size."""
+        return [*self._before, Spending("documents", self._documents(size).guarantee)]
 
     @property
     def _before(self) -> list[Spending[LimitedPrecision]]:

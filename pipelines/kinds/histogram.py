@@ -79,7 +79,7 @@ class HistogramKind(LimitedPrecisionKind):
 
     @property
     def cost(self) -> LimitedPrecision:
-        return compose(self._spendings)
+        return compose(self.spendings)
 
     @property
     def expected_noise(self) -> Sequence[str]:
@@ -91,11 +91,12 @@ class HistogramKind(LimitedPrecisionKind):
         return self.vocabulary.sample_words
 
     @property
-    def _spendings(self) -> list[Spending[LimitedPrecision]]:
+    def spendings(self) -> list[Spending[LimitedPrecision]]:
+        """Return the cost of each stage."""
         return [*self.vocabulary.spendings, Spending("histogram", self.histogram.guarantee)]
 
     def account(self, files: Sequence[Written]) -> Account:
-        spendings = self._spendings
+        spendings = self.spendings
         total = compose(spendings)
         resolved = {"vocabulary_size": rows_of(files, VOCABULARY)}
         limits = not_protected(spendings, self.vocabulary.tokenizer)

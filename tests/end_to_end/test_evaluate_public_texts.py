@@ -6,6 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -14,9 +15,11 @@ import pytest
 from evaluations import CANARY, CLASSES, assert_silent, content_of, evaluate, figures
 from machine import ROOT
 from public_pools import INPUT, TOPICS
+from scipy import stats
 
 import quietcorpus as qc
-from quietcorpus.evaluation.attacks.membership import allowed_power
+from quietcorpus.mechanisms.accounting import noise_multiplier_for
+from quietcorpus.pipelines.evaluate.definition import EXACT
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -117,8 +120,18 @@ def test_who_voted(evaluated: Workspace) -> None:
     for found in (own, loud, figures(content, epsilon=FAINT)):
         assert abs(found["vote-membership", "noise"] - 0.5) < least
     assert abs(figures(content, epsilon=FAINT)["vote-membership", "release"] - 0.5) < least
-    assert own["vote-power", "guarantee"] == pytest.approx(allowed_power(8, 1e-6, 0.01))
-    assert loud["vote-power", "guarantee"] == 1
+    # Every document's votes are as long as the norm allows, but for rounding: one pair of normals.
+    sigma = float(noise_multiplier_for(Fraction(8), Fraction(1, 10**6), Fraction(1), 1))
+    exact = stats.norm.sf(stats.norm.isf(0.01) - 1 / sigma)
+    assert own["vote-power", "guarantee"] == pytest.approx(exact, abs=1e-6)
+    assert loud["vote-power", "guarantee"] == pytest.approx(1, abs=1e-9)
+    by_law = figures(content, group=EXACT)
+    area = stats.norm.cdf(1 / sigma / math.sqrt(2))
+    assert by_law["definition", "guarantee"] == pytest.approx(area, abs=1e-6)
+    assert by_law["definition-power", "guarantee"] == pytest.approx(exact, abs=1e-6)
+    assert 0.99 * area < by_law["definition", "release"] <= area
+    assert own["vote-membership", "release"] < by_law["definition", "release"] + least
+    assert "of 100 at worst" in (evaluated.folder / "printed").read_text()
     attacked = [one for one in content["figures"] if one["measure"] == "vote-power"]
     assert all(one["first"]["tried"] == EACH for one in attacked if one["subject"] != "guarantee")
     assert all(one["first"]["fresh"] for one in attacked if one["subject"] == "release")

@@ -304,7 +304,8 @@ def test_measures_say_what_they_can_be() -> None:
         # An attack is better for those who are protected where it is lower.
         assert (measure.part == "attack") <= (measure.better == "lower"), name
         said = measure.says.format(release="0.75", noise="0.25", tried=1234)
-        # What is expected of an attacker is not tried, and not compared with noise.
-        tried = measure.part == "attack" and name != "inversion-expected"
+        # What is computed of an attacker is not tried, and not compared with noise.
+        computed = name == "inversion-expected" or name.startswith("definition")
+        tried = measure.part == "attack" and not computed
         for number in ("0.75", "0.25", "1,234"):
             assert (number in said) == tried, name

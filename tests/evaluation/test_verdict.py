@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from quietcorpus.evaluation import results
 from quietcorpus.evaluation.attacks.membership import Membership
 from quietcorpus.evaluation.results import MeasuredDraw, Observation
-from quietcorpus.evaluation.verdict import of_everything, verdict
+from quietcorpus.evaluation.verdict import of_everything, strongest, verdict
 
 DOCUMENTS = 400
 
@@ -140,3 +142,28 @@ def test_ways_are_of_everything_and_bands_are_not() -> None:
         True,
         False,
     ]
+
+
+def test_the_definition_s_attacker_is_named_first() -> None:
+    # Kills: numbers rounded down, the first curve's place taken by another release's, a swept one.
+    def computed(subject: str, area: float, group: str = "by law") -> dict[str, Any]:
+        return {
+            "measure": "definition",
+            "subject": subject,
+            "group": group,
+            "setting": {},
+            "first": {"value": area},
+        }
+
+    swept = computed("guarantee", 0.99) | {"setting": {"epsilon": "9"}}
+    (sentence,) = strongest(
+        [computed("release", 0.7201), computed("guarantee", 0.7231), swept], "one user"
+    )
+    assert sentence == (
+        "An attacker who knows all but one user, and the law of the noise, tells in 73 of 100 "
+        "pairs of inputs from the sample which one it was, and in 73 of 100 at worst; no attacker "
+        "tells it in more."
+    )
+    (sentence,) = strongest([computed("guarantee", 0.7231)], "one user")
+    assert "in at most 73 of 100 pairs" in sentence
+    assert strongest([computed("release", 0.7)], "one user") == []

@@ -19,7 +19,6 @@ from scipy import stats
 from quietcorpus.evaluation.attacks.membership import (
     Learn,
     Membership,
-    allowed_power,
     membership,
 )
 from quietcorpus.evaluation.results import power_found
@@ -236,37 +235,3 @@ def test_what_cannot_be_attacked_is_refused(labels: list[int], shadows: int, mes
     array = np.array(labels, dtype=np.int64)
     with pytest.raises(ValueError, match=message):
         membership(memorising(array), array, shadows, np.random.default_rng())
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
-def test_what_a_guarantee_allows_is_reached_by_randomized_response(epsilon: float) -> None:
-    # An answer is true with probability e^epsilon / (1 + e^epsilon): no (epsilon, 0)-DP mechanism
-    # tells more, and its best attacks lie on the lines between (0, 0), (1 - p, p) and (1, 1).
-    # Kills: one of both bounds alone, epsilon with the wrong sign.
-    p = math.exp(epsilon) / (1 + math.exp(epsilon))
-    for rate in (0.0, 0.01, 1 - p, 0.6, 1.0):
-        line = np.interp(rate, [0, 1 - p, 1], [0, p, 1])
-        assert allowed_power(epsilon, 0.0, rate) == pytest.approx(line)
-
-
-@pytest.mark.parametrize("delta", [0.0, 1e-6, 0.05])
-def test_what_a_guarantee_allows_holds_for_the_gaussian_mechanism(delta: float) -> None:
-    # Noise sigma on a difference of 1 is (epsilon, delta(epsilon))-DP (Balle and Wang 2018), and
-    # its best attack finds Phi(1 / sigma - z). Some rate touches the bound. Kills: a delta that is
-    # left out, or counted twice.
-    sigma = 1.5
-    for epsilon in (0.5, 1.0, 2.0):
-        a, b = 1 / (2 * sigma), epsilon * sigma
-        exact = stats.norm.cdf(a - b) - math.exp(epsilon) * stats.norm.cdf(-a - b)
-        rates = np.linspace(1e-4, 0.9999, 4001)
-        found = stats.norm.cdf(1 / sigma - stats.norm.isf(rates))
-        allowed = np.array([allowed_power(epsilon, exact, rate) for rate in rates])
-        assert (found <= allowed + 1e-9).all()
-        assert (allowed - found).min() < 1e-3
-    assert allowed_power(1.0, delta, 0.01) == pytest.approx(math.e * 0.01 + delta)
-
-
-def test_no_guarantee_allows_all() -> None:
-    # Kills: an exponential that overflows, a share above one.
-    assert allowed_power(5000.0, 0.0, 0.01) == 1
-    assert allowed_power(1.0, 1.0, 0.01) == 1

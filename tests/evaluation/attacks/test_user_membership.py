@@ -13,9 +13,10 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 import pytest
+import scipy.sparse as sp
 from scipy import stats
 
-from quietcorpus.evaluation.attacks.user_membership import UserAttack, fits
+from quietcorpus.evaluation.attacks.user_membership import SumsAttack, UserAttack, fits
 from quietcorpus.mechanisms.word_pairs import balanced_weights
 
 ALPHA = 1e-6
@@ -173,3 +174,58 @@ def test_the_fit_is_of_pairs_within_the_window() -> None:
     texts = [np.array([0, 1, 2], dtype=np.int32)]
     assert fits(vectors, [balanced_weights(texts, 1)]) == pytest.approx([0.5])
     assert fits(vectors, [balanced_weights([texts[0][:1]], 1)]) == [0]
+
+
+def sums(units: sp.csr_array, deviation: float) -> SumsAttack:
+    generator = np.random.default_rng()
+
+    def release(counts: Numbers) -> Numbers:
+        noise = generator.normal(0, deviation, len(counts))
+        return counts + np.rint(noise).astype(np.int64)
+
+    return SumsAttack(units, release, deviation, generator)
+
+
+def test_who_votes_alone_is_found_as_two_normals_allow() -> None:
+    # Each unit has places of its own, so that the others' votes tell nothing of it: the optimum is
+    # the definition's attacker, of AUC Phi(m / sqrt 2). Kills: the noise left out, members for
+    # others, a scale of each unit's own.
+    count, deviation = 4_000, 40.0
+    units = sp.kron(sp.eye_array(count, dtype=np.int64), np.array([[30, 40]])).tocsr()
+    found = sums(units, deviation).on_target()
+    optimum = stats.norm.cdf(50 / deviation / math.sqrt(2))
+    assert abs(found.auc - optimum) < bound(count // 4)
+    assert abs(sums(units, deviation).on_strangers().auc - 0.5) < bound(count // 4)
+    assert optimum - 0.5 > 3 * bound(count // 4)
+
+
+def test_the_votes_of_others_are_told_from_the_noise() -> None:
+    # 2,000 units, each with 10 of 1,500 places: the others' votes are far larger than the noise.
+    # Kills: one unit at a time, whose AUC, by the spread of the others' votes, is at most
+    # Phi(1 / sqrt(2 * 1000 * 10 / 4 / 1500)) = .69 (without noise), in place of all together.
+    generator = np.random.default_rng()
+    places = np.concatenate([generator.permutation(1500)[:10] for _ in range(2_000)])
+    offsets = np.arange(0, len(places) + 1, 10)
+    votes = sp.csr_array((np.full(len(places), 100), places, offsets), (2_000, 1_500))
+    assert sums(votes, 20.0).on_target().auc > 0.75 + bound(500)
+    assert abs(sums(votes, 20.0).on_strangers().auc - 0.5) < bound(500)
+
+
+def test_who_is_attacked_in_sums_is_chosen_as_in_trainings() -> None:
+    seen: list[Numbers] = []
+
+    def release(counts: Numbers) -> Numbers:
+        seen.append(counts)
+        return counts
+
+    attacking = SumsAttack(
+        sp.eye_array(103, dtype=np.int64).tocsr(), release, 0.0, np.random.default_rng()
+    )
+    target, strangers = attacking.on_target(), attacking.on_strangers()
+    assert target.auc == 1  # without noise
+    assert np.array_equal(target.members, strangers.members)
+    members, others = (set(np.flatnonzero(counts).tolist()) for counts in seen)
+    assert len(members) == len(others) == target.members.sum()
+    assert not members & others
+    with pytest.raises(ValueError, match="3 users cannot be halved twice"):
+        SumsAttack(sp.eye_array(3, dtype=np.int64).tocsr(), release, 0.0, np.random.default_rng())

@@ -1,0 +1,228 @@
+"""The attacker of a release's own definition of privacy, by the law of the release's noise.
+
+That attacker knows the two inputs that the definition compares, and the law. `allowed` has the
+curve of the worst two inputs; studies have those of inputs from the sample.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from quietcorpus.evaluation.attacks.tradeoff import (
+    BoundedRange,
+    Curve,
+    Normals,
+    Outcomes,
+    Profile,
+)
+from quietcorpus.evaluation.results import RATES, Observation
+from quietcorpus.mechanisms.accounting import loss_distribution
+from quietcorpus.mechanisms.clipped_sum import STEPS
+from quietcorpus.mechanisms.deep_candidate import DeepCandidate
+from quietcorpus.mechanisms.filters import Concentrated
+from quietcorpus.mechanisms.guarantees import LimitedPrecision, Spending
+from quietcorpus.mechanisms.projected_mean import STEPS as RADIUS
+from quietcorpus.mechanisms.projected_mean import ProjectedMean
+from quietcorpus.mechanisms.pure_votes import PureVotes
+from quietcorpus.mechanisms.truncation import STEPS as BOX
+from quietcorpus.mechanisms.truncation import Truncation
+from quietcorpus.pipelines.card.model import Card
+from quietcorpus.pipelines.card.together import noise_together, together
+from quietcorpus.pipelines.kinds.embeddings_trained import TrainedEmbeddingsKind
+from quietcorpus.pipelines.kinds.kind import Kind
+from quietcorpus.pipelines.kinds.public_texts_users import UserTextsKind
+from quietcorpus.pipelines.kinds.public_texts_votes import PublicTextsKind
+
+MEASURE = "definition"
+EXACT = "by the noise's exact law"
+BOUNDED = "by epsilon and delta alone"
+ROUNDS = "by both releases, that narrowed the pool and this one"
+NOTE = (
+    "The attacker of the definition knows both of the inputs that the definition compares, all "
+    "else, and the law of the noise: its figures are computed, not tried. What the guarantee "
+    "allows is that attacker on the worst two inputs that there can be, by the noise's exact law; "
+    "where a curve is from epsilon and delta alone, its name says so."
+)
+
+MOST_PASSAGES = 1_000
+_MOST_SHIFT = 1 << 13
+_EPSILONS = np.concatenate([np.linspace(0, 10, 1001), np.linspace(10, 100, 181)[1:]])
+
+Counts = npt.NDArray[np.int64]
+
+
+class Stage(NamedTuple):
+    """A stage of a release under limited-precision privacy, and the cost of it alone."""
+
+    name: str
+    guarantee: LimitedPrecision
+
+    @property
+    def rate(self) -> float:
+        """Return the rate of its geometric noise."""
+        return float(self.guarantee.epsilon / self.guarantee.precision)
+
+
+def observed(subject: str, curve: Curve, group: str = EXACT) -> Iterator[Observation]:
+    """Yield the AUC of the attacker of a definition, and the power at each of `RATES`."""
+    yield Observation(MEASURE, subject, curve.auc, group)
+    yield from powers(f"{MEASURE}-power", subject, curve, group)
+
+
+def powers(measure: str, subject: str, curve: Curve, group: str = "") -> Iterator[Observation]:
+    """Yield a curve's power at each of `RATES`."""
+    for end, rate in RATES.items():
+        yield Observation(f"{measure}{end}", subject, curve.power(float(rate)), group)
+
+
+def allowed(kind: Kind) -> tuple[Curve, str]:
+    """Return the most that a kind of Gaussian noise, users or documents allows; and by what.
+
+    For kinds of limited precision there is `of_stages`, for sentences `of_sentences`.
+    """
+    if isinstance(kind, TrainedEmbeddingsKind):
+        found = _of_training(kind)
+        if found is not None:
+            return found, EXACT
+    elif kind.concentrated is not None:
+        return of_gaussian(kind.concentrated), EXACT
+    elif isinstance(kind, PublicTextsKind) and isinstance(kind.voting.votes, PureVotes):
+        votes = kind.voting.votes
+        shifts = list(votes.weights)
+        if isinstance(kind, UserTextsKind):
+            shifts = [max(kind.voting.norms.most.values())]  # all in one place is the worst
+        return Outcomes.of_geometric(float(votes.rate), np.array([shifts])), EXACT
+    cost: Any = kind.cost
+    return Outcomes.of_guarantee(float(cost.epsilon), float(cost.delta)), BOUNDED
+
+
+def of_rounds(kind: PublicTextsKind) -> Curve | None:
+    """Return what this release and the one that narrowed its pool allow; None without the latter.
+
+    It is for one unit of both corpora. By both laws where both are Gaussian, by epsilon and delta
+    where they are not.
+    """
+    both = together(kind.cost, kind.concentrated, kind.artefacts)
+    if both is None:
+        return None
+    noise = noise_together(kind.cost, kind.concentrated, kind.artefacts)
+    if noise is not None:
+        return of_gaussian(noise)
+    return Outcomes.of_guarantee(float(both.epsilon), float(both.delta))
+
+
+def of_gaussian(cost: Concentrated) -> Normals:
+    """Return the curve of Gaussian noise of a rho, up to its chance to tell all."""
+    return Normals(math.sqrt(2 * cost.rho), float(cost.delta))
+
+
+def of_sentences(law: DeepCandidate | ProjectedMean | Truncation) -> Curve:
+    """Return the most that a mechanism for sentences allows, by its exact law."""
+    if isinstance(law, ProjectedMean):
+        return Outcomes.of_euclidean(float(law.rate), law.directions, np.array([2.0 * RADIUS]))
+    if isinstance(law, Truncation):
+        return Outcomes.of_geometric(float(law.rate), np.full((1, law.dimensions), BOX))
+    return BoundedRange(float(law.epsilon))
+
+
+def stages_of(spendings: Iterable[Spending[LimitedPrecision]]) -> list[Stage]:
+    """Return what each stage costs."""
+    return [Stage(one.stage, one.guarantee) for one in spendings]
+
+
+def stages_on(card: Card) -> list[Stage]:
+    """Return what each stage of a release cost, by its card."""
+    found = [(one.stage, one.parameters.guarantee) for one in card.budget.stages]
+    return [Stage(name, own) for name, own in found if isinstance(own, LimitedPrecision)]
+
+
+def of_stages(stages: Sequence[Stage]) -> tuple[Curve, str]:
+    """Return the most that a histogram or bags of words allow, all stages together; and by what.
+
+    N tokens of one term are the worst for counts. For a vocabulary it is one token of each of N
+    terms at the threshold, each of which is randomised response, and a chance of delta that the set
+    tells all. Together they bound what there is to find, which is exact without a vocabulary.
+    """
+    precision = stages[0].guarantee.precision
+    delta = sum((one.guarantee.delta for one in stages), Fraction(0))
+    if precision > _MOST_SHIFT:
+        epsilon = sum((one.guarantee.epsilon for one in stages), Fraction(0))
+        return Outcomes.of_guarantee(float(epsilon), float(delta)), BOUNDED
+    shifts = {True: np.ones((1, precision), np.int64), False: np.array([[precision]])}
+    curves = [Outcomes.of_geometric(one.rate, shifts[one.name == "vocabulary"]) for one in stages]
+    told = [Outcomes.of_guarantee(0.0, float(delta))] if delta else []
+    return Outcomes.together(*curves, *told), EXACT
+
+
+def of_passages(
+    terms: Sequence[Counts], stages: Sequence[Stage], bins: npt.NDArray[np.integer] | None
+) -> Curve | None:
+    """Return the curve of passages of some documents: with them, and without; None without any.
+
+    Of the stages, those of counts are seen: the histogram of terms, and the documents' bins.
+
+    Args:
+        terms: the terms of each passage, N or fewer, int64.
+        stages: of the release.
+        bins: the bin of each term, int (V,); None for terms alone.
+    """
+    pairs = []
+    for passage in terms:
+        shown = [
+            (one.rate, passage if one.name == "histogram" or bins is None else bins[passage])
+            for one in stages
+            if one.name != "vocabulary"
+        ]
+        curves = [Outcomes.of_geometric(rate, np.bincount(of)[None, :]) for rate, of in shown]
+        both = Outcomes.together(*curves)
+        pairs.append((both.present, both.absent))
+    if not pairs:
+        return None
+    return Outcomes.of_pairs(pairs, float(sum(one.guarantee.epsilon for one in stages)))
+
+
+def passages_of(
+    offsets: Counts, terms: npt.NDArray[np.integer], most: int, generator: np.random.Generator
+) -> list[Counts]:
+    """Return `most` tokens of each document, at random, or all; of `MOST_PASSAGES` documents.
+
+    Args:
+        offsets: int64 (n + 1,); document i has the terms offsets[i] .. offsets[i + 1].
+        terms: the terms of all documents' tokens.
+        most: the largest number of tokens of a passage.
+        generator: the generator of the choice.
+    """
+    some = generator.permutation(np.flatnonzero(np.diff(offsets)))[:MOST_PASSAGES]
+    return [
+        terms[generator.permutation(np.arange(offsets[i], offsets[i + 1]))[:most]].astype(np.int64)
+        for i in some.tolist()
+    ]
+
+
+def _of_training(kind: TrainedEmbeddingsKind) -> Curve | None:
+    """Return the curve of sampled steps and of the vocabulary; None where it is too costly."""
+    from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
+
+    most = max(kind.schedule.groups, key=lambda group: (group.rate, group.steps))
+    noise, steps = kind.schedule.noise_multiplier, min(most.steps, kind.until)
+    selection = kind.corpus.selection
+    chosen = selection.concentrated if selection else Concentrated(Fraction(0))
+    if most.rate == 1:
+        return of_gaussian(Concentrated(steps / (2 * noise**2)) + chosen)
+    found = loss_distribution(most.rate, noise, steps)
+    if found is None:
+        return None
+    losses = found.distribution
+    if selection:
+        own = float(selection.noise.deviation / STEPS)
+        losses = losses.compose(
+            from_gaussian_mechanism(own, value_discretization_interval=found.interval)
+        )
+    deltas = np.array(losses.get_delta_for_epsilon(_EPSILONS)) + found.error + float(chosen.delta)
+    return Profile(_EPSILONS, np.minimum(deltas, 1.0))
