@@ -116,9 +116,9 @@ def _normal(texts: pa.Array, lower: Callable[[str], str]) -> list[str]:
     for text in np.flatnonzero(kinds == _FEWER).tolist():
         given[text] = _LEFT_OUT.sub("", given[text])
     normal = list(map(lower, given))
-    for text in np.flatnonzero(kinds).tolist():
-        changed = normal[text] if kinds[text] != _ALWAYS else _folded(given[text], lower)
-        normal[text] = joined_am(changed)
+    changed = np.flatnonzero(kinds)
+    for text, kind in zip(changed.tolist(), kinds[changed].tolist(), strict=True):
+        normal[text] = joined_am(normal[text] if kind != _ALWAYS else _folded(given[text], lower))
     return normal
 
 
@@ -215,7 +215,7 @@ def _changed(data, offsets, begins, kinds, classes):  # type: ignore[no-untyped-
     found = np.full(len(offsets) - 1, _NEVER, np.uint8)
     for text in range(len(found)):
         position, stop = offsets[text], offsets[text + 1]
-        most, beside = _NEVER, False
+        most = _NEVER
         while position < stop - 1 and most != _ALWAYS:
             if not begins[data[position], data[position + 1]]:
                 position += 1
@@ -224,16 +224,14 @@ def _changed(data, offsets, begins, kinds, classes):  # type: ignore[no-untyped-
             position += width
             kind = kinds[point]
             if kind > _ALWAYS:
-                beside = True
                 following = np.int64(0)
                 if position < stop:
                     following, width = code_point(data, position)
-                if _changes(kind, following, classes[following] == LETTER):
+                unknown = kinds[following] == _FEWER  # what is beyond it, once it is left out
+                if unknown or _changes(kind, following, classes[following] == LETTER):
                     most = _ALWAYS
             elif kind > most:
                 most = kind
-        if beside and most == _FEWER:  # what stands beside it may be another character
-            most = _ALWAYS
         found[text] = most
     return found
 

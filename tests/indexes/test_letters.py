@@ -154,6 +154,9 @@ def test_every_character_is_normal_after_one_pass(around: str) -> None:
         ("к‘а", "к а", "к'а"),
         ("τησ", "τησ", "της"),
         ("a·b l·m", "a b l m", "a b l m"),
+        # A quick look must see beyond what is left out.
+        ("col\u2022\u00adlegi", "col legi", "col·legi"),
+        ('צה"\u00adל', "צה ל", "צהל"),
         ("Θεσ/νίκη σ σ' 'σ", "θεσ νίκη σ σ σ", "θες νίκη σ σ σ"),
         ("ກ\u200bຂ ខ្ញុំ\u200bចង់", "ກ ຂ ខ្ញុំ ចង់", "ກ ຂ ខ្ញុំ ចង់"),
         ("http:\u200b//a.b/c d", "http a b c d", "d"),
