@@ -206,10 +206,16 @@ class NoisyProjections:
             stream: the stage's keystream.
             addresses: one stream address a document, shape (n, 2).
         """
-        noisy = (sums + self.noise.sample(stream, addresses)).astype(np.float64)
-        noisy[lengths == 0] = 0
+        return self.rows(sums + self.noise.sample(stream, addresses), lengths)
+
+    def rows(
+        self, noisy: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.float32]:
+        """Return what is released of noisy sums, int64 (n, d), as `release` does; nothing else."""
+        places = noisy.astype(np.float64)
+        places[lengths == 0] = 0
         # Exact again, so that a row does not depend on the rows beside it.
-        lifted = noisy @ self._ball.lift
+        lifted = places @ self._ball.lift
         steps = STEPS * DIRECTION_UNIT * np.maximum(lengths, 1)
         lifted *= (self._ball.radius / steps)[:, None]
         lifted += self._ball.centre

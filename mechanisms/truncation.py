@@ -166,10 +166,19 @@ class NoisyMeans:
         for start in range(0, len(sums), step):
             rows = slice(start, start + step)
             noisy = sums[rows] + self.noise.sample(stream, addresses[rows])
-            shares = noisy / (np.maximum(lengths[rows], 1) * STEPS)[:, None]
-            shares[lengths[rows] == 0] = 0.5
-            released[rows] = self._box.low + self._box.width * shares
+            released[rows] = self.rows(noisy, lengths[rows])
         return released
+
+    def rows(
+        self, noisy: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.float32]:
+        """Return what is released of noisy sums, int64 (n, d), as `release` does; nothing else."""
+        shares = noisy / (np.maximum(lengths, 1) * STEPS)[:, None]
+        shares[lengths == 0] = 0.5
+        found: npt.NDArray[np.float32] = (self._box.low + self._box.width * shares).astype(
+            np.float32
+        )
+        return found
 
 
 @compiled

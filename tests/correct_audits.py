@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
+from hashed_sentences import CANDIDATES, DIMENSIONS, parameters
 from public_pools import ENCODER, LETTERS, POOL, Letters
 
 from quietcorpus.evaluation.audits.exact import loss
@@ -33,16 +34,18 @@ from quietcorpus.mechanisms.deep_candidate import DeepCandidate, Utility
 from quietcorpus.mechanisms.group_norms import GroupNorms
 from quietcorpus.mechanisms.guarantees import UserPrivacy
 from quietcorpus.mechanisms.histogram import Histogram, ThresholdedVocabulary
+from quietcorpus.mechanisms.projected_mean import DIRECTION_UNIT
 from quietcorpus.mechanisms.pure_votes import PureNorms, PureVotes
 from quietcorpus.mechanisms.skip_gram import SkipGram
-from quietcorpus.mechanisms.truncation import Box, Truncation
 from quietcorpus.mechanisms.user_training import Training
 from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
 from quietcorpus.mechanisms.votes import Votes
 from quietcorpus.pipelines.audit import bags as audit_bags
 from quietcorpus.pipelines.audit import embeddings, public_texts, sentences
 from quietcorpus.pipelines.audit import words as audit_words
+from quietcorpus.pipelines.audit.embedded_words import besides_words
 from quietcorpus.pipelines.audit.inputs import made_up_words
+from quietcorpus.pipelines.audit.sentence_documents import Releases
 from quietcorpus.pipelines.audit.users import of_accounting
 from quietcorpus.pipelines.audit.vocabulary import of_vocabulary
 from quietcorpus.pipelines.audit.word_documents import HeldIndex
@@ -54,6 +57,7 @@ from quietcorpus.pipelines.spec.public_texts import PublicTextsSpec
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
 from quietcorpus.transforms.artefacts.pool import PoolSource
 from quietcorpus.transforms.privatizers.bags import BagOfWordsParameters
+from quietcorpus.transforms.privatizers.embedded_words import EmbeddedWordsParameters
 from quietcorpus.transforms.privatizers.longest import Longest
 from quietcorpus.transforms.privatizers.words import WordMechanism, WordsParameters
 from quietcorpus.transforms.users.votes import UserVoting
@@ -108,6 +112,15 @@ UNITS = 10
 UTILITIES = sentences.Neighbours(
     np.array([[0, 20, 20, 10, 15]], dtype=np.int32), np.array([[10, 10, 12, 18, 5]], dtype=np.int32)
 )
+ALONG = replace(
+    CANDIDATES,
+    directions=np.rint(
+        np.linalg.qr(np.random.default_rng().normal(size=(DIMENSIONS, 6)))[0].T * DIRECTION_UNIT
+    ),
+    radii=np.ones(6),
+    lifts=None,
+)
+"""Candidates with directions of which no two are alike, as those of public documents are."""
 CLIP, SIGMA = Fraction(1, 2), Fraction(2)
 RATE, TAKEN, DELTA = Fraction(1, 10), 40, Fraction(1, 10**5)
 
@@ -229,8 +242,9 @@ def all_words() -> Audits:
 
 
 def candidates() -> Audits:
+    given = sentences_by("mean-depth", epsilon=Fraction(3), projections=UNITS)
     law = DeepCandidate(Fraction(3), Utility.MEAN_DEPTH, UNITS)
-    return sentences.of_draws(law, UTILITIES, 2)
+    return sentences.of_draws(given.privatizer, law, UTILITIES)
 
 
 def many_candidates() -> Audits:
@@ -240,13 +254,37 @@ def many_candidates() -> Audits:
     moved = generator.integers(-UNITS // 2, UNITS // 2 + 1, one.shape)
     pair = sentences.Neighbours(one.astype(np.int32), (one + moved).astype(np.int32))
     law = DeepCandidate(Fraction(3), Utility.MEAN_DEPTH, UNITS)
-    return sentences.of_draws(law, pair, 2)
+    given = sentences_by("mean-depth", epsilon=Fraction(3), projections=UNITS)
+    embeddings = generator.normal(size=(2000, DIMENSIONS)).astype(np.float32)
+    given = replace(given, candidates=replace(CANDIDATES, embeddings=embeddings))
+    return sentences.of_draws(given.privatizer, law, pair)
+
+
+def sentences_by(what: str, **changes: Any) -> Releases:
+    """Releases of made-up documents by a mechanism of sentences."""
+    return Releases.of_public(parameters(what, **changes), ALONG)
+
+
+def sentence_utilities() -> Audits:
+    return sentences.of_releases(sentences_by("similarity", epsilon=Fraction(3)))
+
+
+def sentence_depths() -> Audits:
+    return sentences.of_releases(sentences_by("depth", epsilon=Fraction(3)))
 
 
 def truncation() -> Audits:
-    return sentences.of_truncation(
-        Truncation(Fraction(3), 8), Box(np.zeros(8), np.linspace(1, 2, 8))
-    )
+    return sentences.of_releases(sentences_by("truncation", epsilon=Fraction(3)))
+
+
+def embedded_words() -> Audits:
+    given = words_of(WordMechanism.MADLIB, Fraction(4))
+    encoder = parameters("similarity").encoder
+    return [besides_words(EmbeddedWordsParameters(given, 3, encoder, 1), INDEX.vocabulary.terms)]
+
+
+def projected_mean() -> Audits:
+    return sentences.of_releases(sentences_by("projected-mean", epsilon=Fraction(4), directions=6))
 
 
 def training() -> Training:
@@ -399,6 +437,7 @@ CORRECT: dict[str, Callable[[], Audits]] = {
         *(bags, sparse, per_entry, histogram, selection, user_selection, madlib, in_lists),
         *(shared_epsilon, one_of_two, spacious, drawn_unknown),
         *(near_words, far_words, all_words),
+        *(sentence_utilities, sentence_depths, projected_mean, embedded_words),
         *(brr, candidates, many_candidates, truncation, users, voters, voting_users, tem, floats),
         *(pure_voters, pure_voting_users),
     )

@@ -5,10 +5,8 @@ from __future__ import annotations
 import itertools
 import string
 from collections.abc import Iterator
-from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from quietcorpus.mechanisms.keystream import Addresses, Keystream, ReleaseKey
@@ -42,29 +40,6 @@ def released(privatizer: Privatizer, texts: tuple[str, ...], count: int) -> Iter
     documents = Documents(SOURCE, rows, column, pa.table({}))
     for part in documents.parts(max(_SHORT_TEXTS_AT_ONCE, privatizer.documents_at_once)):
         yield privatizer.release(part).rows
-
-
-class Means(Protocol):
-    """The noise on documents' sums, as `NoisyMeans` and `NoisyProjections` release them."""
-
-    def release(
-        self,
-        sums: npt.NDArray[np.int64],
-        lengths: npt.NDArray[np.int64],
-        stream: Keystream,
-        addresses: Addresses,
-    ) -> npt.NDArray[np.float32]:
-        """Return a row of floats for every document."""
-
-
-def means_released(
-    means: Means, one: npt.NDArray[np.int64], other: npt.NDArray[np.int64], count: int
-) -> npt.NDArray[np.float32]:
-    """Release two documents of a sentence, with these sums, `count` times: float32 (count, k)."""
-    both = np.stack([one, other])
-    stream, addresses = fresh_stream([row.tobytes() for row in both] * count)
-    lengths = np.ones(2 * count, dtype=np.int64)
-    return means.release(np.tile(both, (count, 1)), lengths, stream, addresses).reshape(count, -1)
 
 
 def made_up_words() -> Iterator[str]:

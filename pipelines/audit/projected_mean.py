@@ -3,96 +3,171 @@
 from __future__ import annotations
 
 import itertools
-import math
-from functools import partial
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 from quietcorpus.evaluation.audits.exact import log_masses
 from quietcorpus.evaluation.audits.findings import Exact, Sampled
-from quietcorpus.evaluation.audits.lower_bound import epsilon_at_least
-from quietcorpus.indexes.candidates import Candidates
+from quietcorpus.evaluation.audits.uniforms import Uniforms
 from quietcorpus.mechanisms.euclidean_noise import EuclideanNoise
 from quietcorpus.mechanisms.guarantees import round_up
-from quietcorpus.mechanisms.projected_mean import STEPS, Ball, NoisyProjections, ProjectedMean
-from quietcorpus.pipelines.audit.inputs import means_released, telling
-from quietcorpus.transforms.privatizers.sentences import ball
+from quietcorpus.mechanisms.projected_mean import (
+    DIRECTION_UNIT,
+    STEPS,
+    Ball,
+    NoisyProjections,
+    ProjectedMean,
+)
+from quietcorpus.pipelines.audit import noisy_means
+from quietcorpus.pipelines.audit.inputs import telling
+from quietcorpus.pipelines.audit.noisy_means import Noise, Pair
+from quietcorpus.pipelines.audit.sentence_documents import Releases
+from quietcorpus.transforms.privatizers.sentences import NoisySum
 
-_PAIRS = 256
-_FAR = 100.0  # by what sentences are scaled, so that they lie beyond the ball
 _OUTCOMES = 64
 _BITS = 128
-_DIMENSIONS = 2  # of an audit by draws: in many dimensions, no event tells much
+_MOST = 2 * STEPS  # by what a sentence may move sums
+_FAR = 1.5 * STEPS  # from the centre, so that a sentence is drawn in
+_WITHIN = 4 - STEPS
+_OTHER_DIRECTIONS = 8
 
 
-def audits(law: ProjectedMean, candidates: Candidates) -> list[Exact | Sampled]:
-    """Return audits of a sentence's effect, of the noise's law, and of means in two directions."""
-    whole = ball(candidates, law.directions)
-    few = min(_DIMENSIONS, law.directions)
-    narrow = NoisyProjections(ProjectedMean(law.epsilon, few), ball(candidates, few))
-    epsilon, most = law.guarantee.epsilon, 2 * STEPS
-    found: list[Exact | Sampled] = [
-        Exact(
-            "documents: what a sentence moves sums by",
-            float(most),
-            f"The figures are steps of Euclidean length: the largest change over {_PAIRS} pairs of "
-            "public sentences, and of others as far beyond the ball.",
-            lambda: largest_change(whole, candidates.embeddings),
-        ),
+@dataclass(frozen=True)
+class EuclideanLaw:
+    """Noise on whole numbers of probability proportional to exp(-rate ||z||_2)."""
+
+    rate: float
+    order = 2
+    most = _MOST
+
+    def filled(self, noise: Noise) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+        """Turn noise of the law, (n, d), into points of density proportional to exp(-rate ||x||).
+
+        A point x is drawn from the cube around z, and is kept with probability
+        exp(rate (||z|| - ||x|| - sqrt(d) / 2)), which is at most 1 there: what was proportional to
+        exp(-rate ||z||) becomes exp(-rate ||x||), exactly. Returns the points that are kept, and
+        of which rows they are.
+        """
+        generator = np.random.default_rng()
+        points = noise + generator.random(noise.shape) - 0.5
+        before, after = (
+            np.linalg.norm(rows.astype(np.float64), axis=1) for rows in (noise, points)
+        )
+        chance = np.exp(self.rate * (before - after - np.sqrt(noise.shape[1]) / 2))
+        kept = generator.random(len(noise)) < chance
+        return points[kept], kept
+
+    def uniforms(self, noise: Noise) -> tuple[Uniforms, npt.NDArray[np.bool_]]:
+        """Return uniforms of such points: of their length, and of their direction, part by part."""
+        points, kept = self.filled(noise)
+        dimensions = noise.shape[1]
+        if dimensions == 1:
+            return _laplace(self.rate * points), kept
+        # The sphere's law is that of each coordinate, as a share of the length that is left.
+        left = np.sqrt(np.cumsum(points[:, ::-1] ** 2, axis=1))[:, ::-1]
+        parts = [special.gammainc(dimensions, self.rate * left[:, 0])]
+        for j in range(dimensions - 2):
+            parts.append(_share(points[:, j] / left[:, j], dimensions - j))
+        angle = np.arctan2(points[:, -1], points[:, -2]) / (2 * np.pi)
+        return np.column_stack([*parts, angle % 1]), kept
+
+    def samples(self, noise: Noise) -> dict[str, Uniforms]:
+        """Return uniforms of the length, of every coordinate's share in it, and of directions'."""
+        points, _ = self.filled(noise)
+        dimensions = noise.shape[1]
+        if dimensions == 1:
+            return {"the noise": _laplace(self.rate * points).ravel()}
+        length = np.linalg.norm(points, axis=1)
+        drawn = np.random.default_rng(0).normal(size=(_OTHER_DIRECTIONS, dimensions))
+        others = np.vstack([np.ones(dimensions), drawn])
+        others /= np.linalg.norm(others, axis=1, keepdims=True)
+        along = {f"dimension {j + 1}": points[:, j] for j in range(dimensions)}
+        along["the diagonal"] = points @ others[0]
+        along |= {f"other direction {j}": points @ others[j] for j in range(1, len(others))}
+        return {
+            "the noise's length": special.gammainc(dimensions, self.rate * length),
+            **{
+                f"the share of {name} in the noise's length": _share(part / length, dimensions)
+                for name, part in along.items()
+            },
+        }
+
+
+def audits(releases: Releases, law: ProjectedMean) -> list[Exact | Sampled]:
+    """Return audits of the noise's law, and of noisy means in all directions."""
+    mechanism = releases.privatizer().mechanism
+    assert isinstance(mechanism, NoisySum)
+    assert isinstance(mechanism.noisy, NoisyProjections)
+    assert isinstance(mechanism.clipping, Ball)
+    noise, epsilon = mechanism.noisy.noise, law.guarantee.epsilon
+    return [
         Exact(
             "documents: the noise's law",
             round_up(epsilon),
             f"Probabilities of outcomes were compared, as the sampler weighs them, at a distance "
-            f"of {most} steps in {law.directions} directions.",
-            lambda: shift_loss(EuclideanNoise(law.rate, law.directions)),
+            f"of {_MOST} steps in {law.directions} directions.",
+            lambda: shift_loss(noise),
+        ),
+        *noisy_means.audits(
+            releases,
+            EuclideanLaw(float(epsilon) / _MOST),
+            pairs(mechanism.clipping, float(epsilon)),
         ),
     ]
-    for steps in sorted({telling(float(epsilon), most), most}):
-        below = np.zeros(few, dtype=np.int64)
-        below[0] = -STEPS
-        moved = below.copy()
-        moved[0] += steps
-        found.append(
-            Sampled(
-                f"documents: {steps} of {most} steps in {few} directions",
-                round_up(epsilon * steps / most),
-                "Means were released of a sentence at one end of the ball, and of one moved from "
-                "there.",
-                partial(epsilon_at_least, partial(means_released, narrow, below), below, moved),
-            )
-        )
+
+
+def pairs(ball: Ball, epsilon: float) -> list[Pair]:
+    """Return sentences that lie apart along the last direction and along a drawn one.
+
+    Some lie beyond the ball, and are drawn in to its end.
+    """
+    size = len(ball.directions)
+    last, drawn = np.eye(size)[-1], np.random.default_rng(0).normal(size=size)
+    drawn /= np.linalg.norm(drawn)
+    near = telling(epsilon, _MOST)
+    found = []
+    for name, direction, ends in (
+        ("a step apart, along the last direction", last, (_WITHIN, _WITHIN + 1)),
+        ("near, along the last direction", last, (-_FAR, near - STEPS)),
+        ("near, along a drawn direction", drawn, (-_FAR, near - STEPS)),
+        ("far apart, along a drawn direction", drawn, (-_FAR, _FAR)),
+    ):
+        found.append(Pair(name, _embeddings(ball, np.outer(ends, direction))))
     return found
 
 
-def largest_change(ball: Ball, embeddings: npt.NDArray[np.float32]) -> float:
-    """Compute the largest Euclidean change of a sum over pairs of sentences and their reflections.
+def _embeddings(ball: Ball, places: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+    """Return embeddings that lie at these places, (n, d), in steps along the ball's directions."""
+    back = np.linalg.pinv(ball.directions).T * (DIRECTION_UNIT * ball.radius / STEPS)
+    return (ball.centre + places @ back).astype(np.float32)
 
-    Each pair is tried as it is, and far beyond the ball.
-    """
-    generator = np.random.default_rng(0)
-    own = embeddings[generator.integers(len(embeddings), size=_PAIRS)] - ball.centre
-    other = np.where(np.arange(_PAIRS)[:, None] % 2, -own, own[generator.permutation(_PAIRS)])
-    worst = 0.0
-    for factor in (1.0, _FAR):
-        one, two = (
-            ball.sums((rows * factor + ball.centre).astype(np.float32), np.arange(_PAIRS + 1))
-            for rows in (own, other)
-        )
-        worst = max(worst, math.sqrt(int(((one - two) ** 2).sum(axis=1).max())))
-    return worst
+
+def _laplace(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    tail = np.exp(-np.abs(values)) / 2
+    return np.where(values > 0, 1 - tail, tail)
+
+
+def _share(parts: npt.NDArray[np.float64], dimensions: int) -> npt.NDArray[np.float64]:
+    """Return the distribution function of a coordinate of a unit vector in d >= 2 dimensions."""
+    half = (dimensions - 1) / 2
+    found: npt.NDArray[np.float64] = special.betainc(half, half, np.clip((parts + 1) / 2, 0, 1))
+    return found
 
 
 def shift_loss(noise: EuclideanNoise) -> float:
     """Compute the largest log-ratio of an outcome's probability under two sums 2 * STEPS apart.
 
-    The sums differ along a coordinate, along a diagonal, and in drawn directions; outcomes lie at
-    both sums, between and beyond them, and anywhere around. Probabilities are those of a candidate
-    times its chance to be accepted, of the tables and the bounds that the sampler itself has.
+    The sums differ along the first and the last coordinate, along a diagonal, and in drawn
+    directions; outcomes lie at both sums, between and beyond them, and anywhere around.
+    Probabilities are those of a candidate times its chance to be accepted, of the tables and the
+    bounds that the sampler itself has.
     """
     generator = np.random.default_rng(0)
     d = noise.dimensions
-    along = np.vstack([np.eye(d)[:1], np.ones((1, d)), generator.normal(size=(8, d))])
+    along = np.vstack([np.eye(d)[[0, -1]], np.ones((1, d)), generator.normal(size=(8, d))])
     along *= 2 * STEPS / np.linalg.norm(along, axis=1, keepdims=True)
     shifts = np.trunc(along).astype(np.int64)
     outcomes = [

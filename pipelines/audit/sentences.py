@@ -2,96 +2,117 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from quietcorpus.evaluation.audits.exact import (
-    Unresolved,
-    affordable,
-    draws_loss,
-    noise_masses,
-    shift_loss,
-)
+from quietcorpus.evaluation.audits.exact import Unresolved, affordable, draws_loss
 from quietcorpus.evaluation.audits.findings import Exact, Sampled
-from quietcorpus.evaluation.audits.lower_bound import epsilon_at_least
-from quietcorpus.indexes.candidates import Candidates
+from quietcorpus.evaluation.audits.lower_bound import LowerBound, epsilon_at_least
+from quietcorpus.evaluation.audits.uniforms import (
+    Uniforms,
+    dependence_at_least,
+    distance_at_least,
+)
+from quietcorpus.indexes.candidates import RECODED, TEXT
 from quietcorpus.mechanisms.deep_candidate import DeepCandidate
 from quietcorpus.mechanisms.exact import Bounds
 from quietcorpus.mechanisms.exponential import ExponentialMechanism
 from quietcorpus.mechanisms.guarantees import round_up
 from quietcorpus.mechanisms.projected_mean import ProjectedMean
-from quietcorpus.mechanisms.truncation import STEPS, Box, NoisyMeans, Truncation
-from quietcorpus.pipelines.audit import projected_mean, words
-from quietcorpus.pipelines.audit.inputs import LOSS, fresh_stream, means_released, telling
+from quietcorpus.mechanisms.truncation import Truncation
+from quietcorpus.pipelines.audit import projected_mean, truncation, words
+from quietcorpus.pipelines.audit.embedded_words import besides_words
+from quietcorpus.pipelines.audit.inputs import LOSS
+from quietcorpus.pipelines.audit.sentence_documents import (
+    PAIRS,
+    SENTENCES,
+    Releases,
+    drawn_for,
+    of_streams,
+    release_texts,
+    vectors,
+)
 from quietcorpus.pipelines.kinds.kind import Kind
 from quietcorpus.pipelines.kinds.sentences import SentencesKind
 from quietcorpus.pipelines.kinds.sentences_by_words import EmbeddedWordsKind
-from quietcorpus.transforms.privatizers.sentences import utilities
+from quietcorpus.transforms.privatizers.sentences import CandidateDraw, SentencePrivatizer
 
-_SENTENCES = 4  # of a made-up document
-_PAIRS = 32
-_CELLS = 1 << 22  # utilities that are held at a time
 _CHOICES = 1 << 29  # utilities that are read for one audit
 _LEAST = 1000
+_MOST = 1 << 15  # draws of one audit of the law
 _BITS = 256
-_BEYOND = 16
 _CLOSE = 1e-9
-_DIMENSIONS = 2  # of an audit by draws: in many dimensions, no event tells much
+_ROWS = 8  # of each text, whose columns are compared with the public candidates
+
+Utilities = npt.NDArray[np.int32]
 
 
 def audits(kind: Kind) -> list[Exact | Sampled]:
     """Return the audits of the draw of a candidate, of the noise on a mean, or of words."""
-    if isinstance(kind, EmbeddedWordsKind):  # what follows the words is post-processing
-        return words.audits(kind.words)
+    if isinstance(kind, EmbeddedWordsKind):
+        besides = besides_words(kind.parameters, kind.words.index.vocabulary.terms)
+        return [*words.audits(kind.words), besides]
     assert isinstance(kind, SentencesKind)
-    law, candidates = kind.parameters.law, kind.parameters.candidates.open()
+    return of_releases(Releases.of_public(kind.parameters, kind.parameters.candidates.open()))
+
+
+def of_releases(releases: Releases) -> list[Exact | Sampled]:
+    """Return the audits of made-up documents' releases by any mechanism but Madlib."""
+    law = releases.parameters.law
     if isinstance(law, Truncation):
-        return of_truncation(law, Box(*candidates.box))
+        return truncation.audits(releases, law)
     if isinstance(law, ProjectedMean):
-        return projected_mean.audits(law, candidates)
-    sentences = min(_SENTENCES, kind.parameters.most_sentences)
-    return of_draws(law, Neighbours.of_public(law, candidates, sentences), sentences)
+        return projected_mean.audits(releases, law)
+    mechanism = candidate_draw(releases.privatizer())
+    one, other = (releases.inputs(mechanism, range(odd, 2 * PAIRS, 2)) for odd in (0, 1))
+    return [
+        Exact(
+            "documents: what a sentence moves utilities by",
+            float(law.units),
+            f"The figures are utilities: the largest change over {PAIRS} pairs of documents of "
+            "public sentences and of their reflections, some of them far off. A change of another "
+            "document's utilities counts as infinite.",
+            partial(releases.change, np.inf),
+        ),
+        *of_draws(releases.privatizer, law, Neighbours(one, other)),
+        Exact(
+            "documents: rows besides the candidate",
+            0.0,
+            "The figure is how many rows had a column that was not the public candidate's.",
+            lambda: float(rows_besides_candidates(releases)),
+        ),
+        *of_streams(releases),
+    ]
 
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
     """The utilities under pairs of documents that differ in a sentence: int32 (n, m) each."""
 
-    one: npt.NDArray[np.int32]
-    other: npt.NDArray[np.int32]
-
-    @classmethod
-    def of_public(cls, law: DeepCandidate, candidates: Candidates, sentences: int) -> Neighbours:
-        """Build pairs of documents of `sentences` sentences from the candidates' own embeddings.
-
-        The last sentence is replaced by another, or by its own reflection in the centre.
-        """
-        generator = np.random.default_rng(0)
-        find = utilities(law.utility, law.projections, candidates)
-        own = candidates.embeddings
-        drawn = own[generator.integers(len(own), size=(_PAIRS, sentences))]
-        replaced = drawn.copy()
-        replaced[:, -1] = own[generator.integers(len(own), size=_PAIRS)]
-        replaced[::2, -1] = 2 * candidates.centre - drawn[::2, -1]
-        offsets = np.arange(_PAIRS + 1, dtype=np.int64) * sentences
-        one, other = (find(rows.reshape(-1, own.shape[1]), offsets) for rows in (drawn, replaced))
-        return cls(one, other)
+    one: Utilities
+    other: Utilities
 
 
-def of_draws(law: DeepCandidate, public: Neighbours, sentences: int) -> list[Exact | Sampled]:
-    """Return audits of a candidate's chances, of a sentence's effect on utilities, and of draws."""
-    sampler, size = law.sampler, public.one.shape[1]
+def of_draws(
+    privatizer: Callable[[], SentencePrivatizer], law: DeepCandidate, public: Neighbours
+) -> list[Exact | Sampled]:
+    """Return audits of a candidate's chances, and of draws by a release's privatizer."""
+    sampler, size = candidate_draw(privatizer()).sampler, public.one.shape[1]
     stated = round_up(law.guarantee.epsilon)
-    far = (sentences + 1) * law.units
+    far = (SENTENCES + 1) * law.units
     pairs = list(zip(public.one, public.other, strict=True))
     losses = [_stated_loss(sampler, *pair, stated) for pair in pairs]
     worst = int(np.argmax(losses))
     near = int(np.argmin(np.abs(np.array(losses) - LOSS)))
     lowest = np.where(np.arange(size) == 0, -far, 0)
     moved = lowest + np.where(np.arange(size) == 0, law.units, -law.units)
+    chances = StatedChances(law, np.concatenate([public.one, public.other]))
+    few = max(_LEAST, _CHOICES // (2 * size))
     return [
         Exact(
             "documents: utilities that one sentence may give",
@@ -101,17 +122,26 @@ def of_draws(law: DeepCandidate, public: Neighbours, sentences: int) -> list[Exa
             partial(utilities_loss, sampler, lowest, moved),
         ),
         Exact(
-            "documents: what a sentence moves utilities by",
-            float(law.units),
-            f"The figures are utilities: the largest change over {_PAIRS} pairs of documents made "
-            "of public sentences.",
-            lambda: float(np.abs(public.one - public.other).max()),
-        ),
-        Exact(
             "documents: public sentences",
             stated,
-            "Candidates' chances were compared over those pairs.",
+            "Candidates' chances were compared over pairs of documents of public sentences.",
             lambda: max(utilities_loss(sampler, *pair) for pair in pairs),
+        ),
+        Sampled(
+            "documents: candidates drawn, their chances",
+            0.0,
+            "The figure is the largest difference between the distribution function of draws and "
+            "that of the stated chances, by candidates' numbers and by their utilities.",
+            partial(chances.distance, privatizer),
+            most=min(few, _MOST),
+        ),
+        Sampled(
+            "documents: candidates drawn, their independence",
+            0.0,
+            "The figure is the largest correlation of draws for two documents that are any number "
+            "of places apart.",
+            partial(chances.dependence, privatizer),
+            most=min(few, _MOST),
         ),
         *(
             Sampled(
@@ -120,11 +150,11 @@ def of_draws(law: DeepCandidate, public: Neighbours, sentences: int) -> list[Exa
                 f"Candidates were drawn for {said}.",
                 partial(
                     epsilon_at_least,
-                    partial(candidates_drawn, sampler, public.one[pair], public.other[pair]),
+                    partial(candidates_drawn, privatizer, public.one[pair], public.other[pair]),
                     public.one[pair],
                     public.other[pair],
                 ),
-                most=max(_LEAST, _CHOICES // (2 * size)),
+                most=few,
             )
             for which, pair, bound, said in (
                 ("far apart", worst, stated, "the pair of these that is told apart best"),
@@ -134,40 +164,10 @@ def of_draws(law: DeepCandidate, public: Neighbours, sentences: int) -> list[Exa
     ]
 
 
-def of_truncation(law: Truncation, box: Box) -> list[Exact | Sampled]:
-    """Return audits of the noise on sums in all dimensions, and of means in two."""
-    epsilon, most = law.guarantee.epsilon, _DIMENSIONS * STEPS
-    noise = NoisyMeans(law, box).noise
-    widest = np.argsort(-box.width, kind="stable")[:_DIMENSIONS]
-    narrow = NoisyMeans(
-        Truncation(law.epsilon, len(widest)), Box(box.low[widest], box.width[widest])
-    )
-    audits: list[Exact | Sampled] = [
-        Exact(
-            "documents: the noise's law",
-            round_up(epsilon),
-            f"Probabilities of outcomes were compared, as the sampler has them, at a distance of "
-            f"{STEPS} in each of {law.dimensions} dimensions.",
-            lambda: shift_loss(noise_masses(noise, STEPS + _BEYOND), law.dimensions * STEPS),
-        )
-    ]
-    for steps in sorted({telling(float(epsilon), most), most}):
-        moved = np.minimum(STEPS, np.maximum(0, steps - STEPS * np.arange(len(widest))))
-        audits.append(
-            Sampled(
-                f"documents: {steps} of {most} steps in {len(widest)} dimensions",
-                round_up(epsilon * steps / most),
-                "Means were released of a sentence at the box's lower end, and of one moved up "
-                "from there.",
-                partial(
-                    epsilon_at_least,
-                    partial(means_released, narrow, np.zeros_like(moved)),
-                    np.zeros_like(moved),
-                    moved,
-                ),
-            )
-        )
-    return audits
+def candidate_draw(privatizer: SentencePrivatizer) -> CandidateDraw:
+    """Return the mechanism of a privatizer that draws candidates."""
+    assert isinstance(privatizer.mechanism, CandidateDraw)
+    return privatizer.mechanism
 
 
 def utilities_loss(
@@ -191,11 +191,81 @@ def _stated_loss(
         return most
 
 
+def rows_besides_candidates(releases: Releases) -> int:
+    """Count released rows with a column that is not the public candidate's of their number."""
+    public = releases.candidates
+    rows = release_texts(releases.privatizer(), releases.texts * _ROWS)
+    numbers = rows["candidate"].to_numpy()
+    same = (vectors(rows) == public.embeddings[numbers]).all(axis=1)
+    if RECODED in rows.column_names:
+        recoded = vectors(rows, RECODED)
+        same &= (recoded == public.recoded[numbers].astype(np.float32)).all(axis=1)
+    if TEXT in rows.column_names:
+        assert public.documents is not None
+        texts = public.documents[TEXT].take(pa.array(numbers))
+        same &= np.array(rows[TEXT].to_pylist()) == np.array(texts.to_pylist())
+    return int((~same).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class StatedChances:
+    """The chances of candidates by the stated law, in floats, whatever the sampler's weights are.
+
+    `utilities` are those of documents, int32 (n, m).
+    """
+
+    law: DeepCandidate
+    utilities: Utilities
+
+    def distance(
+        self, privatizer: Callable[[], SentencePrivatizer], draws: int, level: float
+    ) -> LowerBound:
+        """Bound the distance of draws from these chances."""
+        samples = {
+            f"the candidate by its {order}": uniforms
+            for order, uniforms in self._uniforms(privatizer(), draws).items()
+        }
+        return distance_at_least(samples, level)
+
+    def dependence(
+        self, privatizer: Callable[[], SentencePrivatizer], draws: int, level: float
+    ) -> LowerBound:
+        """Bound the correlation of draws for two documents."""
+        uniforms = self._uniforms(privatizer(), draws)["number"]
+        return dependence_at_least(uniforms[:, None], level)
+
+    def _uniforms(self, privatizer: SentencePrivatizer, draws: int) -> dict[str, Uniforms]:
+        """Draw candidates for documents by turns; return where they lie in their distributions.
+
+        Within a candidate's chance, a uniform number is drawn.
+        """
+        rows = np.arange(draws) % len(self.utilities)
+        drawn = drawn_for(privatizer, self.utilities, draws)["candidate"].to_numpy()
+        generator = np.random.default_rng()
+        within = generator.random(draws)
+        weights = np.exp(
+            float(self.law.guarantee.epsilon)
+            / (2 * self.law.units)
+            * (self.utilities - self.utilities.max(axis=1, keepdims=True))
+        )
+        chances = weights / weights.sum(axis=1, keepdims=True)
+        found = {}
+        for name, order in (
+            ("number", np.broadcast_to(np.arange(chances.shape[1]), chances.shape)),
+            ("utility", np.argsort(self.utilities, axis=1, kind="stable")),
+        ):
+            before = np.empty_like(chances)
+            ordered = np.take_along_axis(chances, order, axis=1)
+            np.put_along_axis(before, order, np.cumsum(ordered, axis=1) - ordered, axis=1)
+            found[name] = before[rows, drawn] + within * chances[rows, drawn]
+        return found
+
+
 def candidates_drawn(
-    sampler: ExponentialMechanism,
-    one: npt.NDArray[np.int32],
-    other: npt.NDArray[np.int32],
-    given: npt.NDArray[np.int32],
+    privatizer: Callable[[], SentencePrivatizer],
+    one: Utilities,
+    other: Utilities,
+    given: Utilities,
     count: int,
 ) -> npt.NDArray[np.int64]:
     """Draw candidates for two documents of utilities `one` and `given`, `count` times.
@@ -204,15 +274,8 @@ def candidates_drawn(
     two candidates, its number and its gain in utility from `one` to `other`. The gain is public
     here, and shows more than the number.
     """
-    rows = [np.ascontiguousarray(row, dtype=np.int32) for row in (one, given)]
     gains = other.astype(np.int64) - one
-    stream, addresses = fresh_stream([row.tobytes() for row in rows] * count)
-    step = max(1, _CELLS // (2 * len(one)))
-    parts = []
-    for start in range(0, count, step):
-        some = addresses[2 * start : 2 * (start + step)]
-        parts.append(sampler.draw(np.tile(np.stack(rows), (len(some) // 2, 1)), stream, some))
-    drawn = np.concatenate(parts)
+    drawn = drawn_for(privatizer(), np.stack([one, given]), 2 * count)["candidate"].to_numpy()
     return np.column_stack([drawn, gains[drawn]]).reshape(count, 4)
 
 

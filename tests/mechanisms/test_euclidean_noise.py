@@ -6,6 +6,7 @@ import itertools
 import math
 import os
 from fractions import Fraction
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -129,7 +130,7 @@ def test_floats_decide_as_the_bounds_do(d: int, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("d", [1, 5, LARGEST_DIMENSIONS])
 def test_draws_repeat_and_do_not_depend_on_the_batch(d: int) -> None:
-    """Kills: noise from anywhere but the stream; candidates of another row; a lane used twice."""
+    """Kills: noise from anywhere but the stream; candidates of another row."""
     noise = EuclideanNoise(Fraction(1, 300), d)  # so that equal draws are rare
     stream, addresses = stream_and_addresses(12)
     whole = noise.sample(stream, addresses)
@@ -137,6 +138,39 @@ def test_draws_repeat_and_do_not_depend_on_the_batch(d: int) -> None:
     np.testing.assert_array_equal(whole, single)
     assert len(np.unique(whole, axis=0)) > 6
     assert noise.sample(stream, addresses[:0]).shape == (0, d)
+
+
+class Watched(Keystream):
+    """A stream that notes every block that is read: its address, lane and counter."""
+
+    def __init__(self) -> None:
+        super().__init__(os.urandom(32), os.urandom(32))
+        self.read: list[tuple[bytes, int, int]] = []
+
+    def blocks(self, addresses: Addresses, count: int, *, lane: int, start: int = 0) -> Any:
+        for address in addresses:
+            self.read += [(address.tobytes(), lane, start + i) for i in range(count)]
+        return super().blocks(addresses, count, lane=lane, start=start)
+
+    def gather(self, addresses: Addresses, counters: Any, *, lane: int) -> Any:
+        for address, counter in zip(addresses, counters, strict=True):
+            self.read.append((address.tobytes(), lane, int(counter)))
+        return super().gather(addresses, counters, lane=lane)
+
+
+@pytest.mark.parametrize("d", [1, 5, LARGEST_DIMENSIONS])
+def test_no_block_is_read_twice(d: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills: one lane for values and acceptances, candidates that begin again, open decisions
+    that take bits of others."""
+    monkeypatch.setattr(euclidean_noise, "_MOST_AT_ONCE", 64)  # so that most draws take rounds
+    stream, noise = Watched(), EuclideanNoise(Fraction(1, 300), d)
+    noise.sample(stream, stream.addresses("s", range(40), [b"text"] * 40))
+    assert {lane for _, lane, _ in stream.read} >= {0, 1, 2}
+    assert len(stream.read) == len(set(stream.read))
+    stream.read.clear()
+    monkeypatch.setattr(euclidean_noise, "_VALUE_LANE", 2)
+    noise.sample(stream, stream.addresses("s", range(40), [b"text"] * 40))
+    assert len(stream.read) > len(set(stream.read))
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])

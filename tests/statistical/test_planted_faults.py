@@ -5,6 +5,11 @@ or takes that code's place; then the audits of the mechanism as it is *stated* a
 that is named must fail, by a margin, and the same audits must pass on the mechanism as it is: with
 a probability of at least 1 - 1e-6, all audits of a mechanism together.
 
+Faults in releases of sentences are planted stage by stage: clipping, projecting, summing, rounding,
+noise, acceptance, addresses, keys, and what rows are made of. The bounds that draws give on their
+distributions and correlations are 0 for what is stated, and each is above 0 by more than 4 of its
+deviations over 30 runs.
+
 Power. Events of probability 0.02 or more under both inputs have their log-ratio known to 0.2, with
 20,000 held-out draws at level 1e-7 or more (2 * 5.3 sqrt(0.98 / 0.02 / 20,000) = 0.5 in the worst
 case, of two that are so rare). Each fault about doubles a loss of 0.7 to 4, or tells two inputs
@@ -19,7 +24,7 @@ from faulty_words import copy_all
 from planted_faults import FAULTS
 
 import quietcorpus.mechanisms.brr
-from quietcorpus.evaluation.audits.findings import Finding, run
+from quietcorpus.evaluation.audits.findings import Finding, Sampled, run
 
 # Noise that equal words share is one draw for each word under a key. Where it gives two words one
 # output, as under about a key in ten, nothing tells them apart; that a dozen keys do has a chance
@@ -44,14 +49,15 @@ def quick_or_slow(name: str) -> object:
     return pytest.param(name, marks=[pytest.mark.slow] * slow)
 
 
-def found(audits: Audits, draws: int = DRAWS) -> dict[str, Finding]:
-    return {finding.name: finding for finding in run(audits, draws, CONFIDENCE)}
+def found(audits: Audits) -> dict[str, Finding]:
+    return {finding.name: finding for finding in run(audits, DRAWS, CONFIDENCE)}
 
 
-def found_by(name: str, audits: Audits, draws: int) -> Finding:
+def found_alone(audits: Audits, name: str, draws: int) -> Finding:
     """The finding of one audit, at the level that it has among all."""
-    (own,) = (audit for audit in audits if audit.name == name)
-    (finding,) = run([own], draws, 1 - (1 - CONFIDENCE) / len(audits))
+    (chosen,) = (audit for audit in audits if audit.name == name)
+    sampled = sum(isinstance(audit, Sampled) for audit in audits)
+    (finding,) = run([chosen], draws, 1 - (1 - CONFIDENCE) / max(1, sampled))
     return finding
 
 
@@ -81,14 +87,15 @@ def test_words_that_are_far_apart_pass_no_audit(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize("name", [quick_or_slow(name) for name in FAULTS])
 def test_a_fault_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     planted, audit = FAULTS[name]
-    audits = [each for each in planted(monkeypatch) if each.name == audit]
+    audits = planted(monkeypatch)
     try:
         for _ in range(KEYS.get(name, 1)):
-            finding = found_by(audit, audits, DRAWS * TIMES_DRAWS.get(name, 1))
+            finding = found_alone(audits, audit, DRAWS * TIMES_DRAWS.get(name, 1))
             if finding.verdict == "failed":
                 break
     finally:
         quietcorpus.mechanisms.brr._digits.cache_clear()
     assert finding.verdict == "failed", finding
-    if "threshold" not in name:  # one step of which costs no more than its rate
+    # One step of a threshold costs no more than its rate, and rounding moves a sum by a few steps.
+    if "threshold" not in name and "rounded" not in name:
         assert finding.found > 1.2 * finding.stated, finding

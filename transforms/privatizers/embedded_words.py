@@ -15,9 +15,10 @@ import pyarrow as pa
 
 from quietcorpus.indexes.recoder import means
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.transforms.artefacts.encoder import Encoder, EncoderSource
+from quietcorpus.transforms.artefacts.encoder import EncoderSource
 from quietcorpus.transforms.privatizers.rows import Privatizer, Released
 from quietcorpus.transforms.privatizers.sentences import (
+    SentenceEncoder,
     SentencePrivatizer,
     embedding_field,
     fixed_lists,
@@ -63,7 +64,7 @@ class EmbeddedWordsPrivatizer(Privatizer):
     row_group_rows = SentencePrivatizer.row_group_rows
     documents_at_once = SentencePrivatizer.documents_at_once
 
-    def __init__(self, words: WordPrivatizer, encoder: Encoder, most_runs: int) -> None:
+    def __init__(self, words: WordPrivatizer, encoder: SentenceEncoder, most_runs: int) -> None:
         self._words = words
         self._encoder = encoder
         self._most_runs = most_runs

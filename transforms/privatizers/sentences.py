@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -29,7 +29,7 @@ from quietcorpus.mechanisms.keystream import Addresses, Keystream, ReleaseKey
 from quietcorpus.mechanisms.projected_mean import Ball, NoisyProjections, ProjectedMean
 from quietcorpus.mechanisms.truncation import Box, NoisyMeans, Truncation
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
-from quietcorpus.transforms.artefacts.encoder import Encoder, EncoderSource
+from quietcorpus.transforms.artefacts.encoder import EncoderSource
 from quietcorpus.transforms.privatizers.rows import (
     Privatizer,
     Released,
@@ -120,8 +120,19 @@ class SentencesParameters:
         return SentencePrivatizer(self, self.candidates.open(), self.encoder.open(), key)
 
 
+class SentenceEncoder(Protocol):
+    """The encoder of a release, or the table of made-up sentences of an audit."""
+
+    def encode(self, sentences: Sequence[str]) -> Embeddings:
+        """Compute the embedding of every sentence, each from that sentence alone."""
+
+
 class SentencePrivatizer(Privatizer):
-    """A privatizer that releases a public or a noisy embedding in place of each document's."""
+    """A privatizer that releases a public or a noisy embedding in place of each document's.
+
+    Attributes:
+        mechanism: the mechanism that is drawn from, with its sampler.
+    """
 
     row_group_rows = SENTENCES_ROW_GROUP_ROWS
     documents_at_once = 128  # fewer would leave more of the encoder's batches half empty
@@ -130,7 +141,7 @@ class SentencePrivatizer(Privatizer):
         self,
         parameters: SentencesParameters,
         candidates: Candidates,
-        encoder: Encoder,
+        encoder: SentenceEncoder,
         key: ReleaseKey,
     ) -> None:
         self._most = parameters.most_sentences
@@ -146,52 +157,48 @@ class SentencePrivatizer(Privatizer):
             encoder=parameters.encoder.digest,
             splitter=NAME,
         )
-        self._mechanism = _mechanism(parameters, candidates)
+        self.mechanism = _mechanism(parameters, candidates)
 
     def release(self, documents: Documents) -> Released:
         """Return the released rows, in input order, under fresh ids."""
         sentences = split(documents.texts.to_pylist(), self._most, self._language)
         embeddings = self._encoder.encode(sentences.texts)
-        inputs = self._mechanism.inputs(embeddings, sentences.offsets)
-        # The address is bound to all that the draw depends on: any change there changes all of it.
-        bounds = np.arange(len(inputs) + 1, dtype=np.int64) * inputs.shape[1]
-        addresses = document_addresses(self._stream, documents, bounds, inputs.ravel())
-        columns = self._mechanism.columns(inputs, self._stream, addresses)
-        rows = identified(self._stream, addresses, columns)
+        inputs = self.mechanism.inputs(embeddings, sentences.offsets)
+        rows = self.drawn(documents, inputs)
         frequent = self._frequent.count(documents.texts)
         return Released(rows, len(sentences.texts), len(sentences.texts), frequent)
 
-
-class _Mechanism(Protocol):
-    def inputs(
-        self, embeddings: Embeddings, offsets: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.int32]:
-        """Compute all that a document's output depends on except the key, one row per document."""
-
-    def columns(
-        self, inputs: npt.NDArray[np.int32], stream: Keystream, addresses: Addresses
-    ) -> dict[str, pa.Array]:
-        """Draw the released columns."""
+    def drawn(self, documents: Documents, inputs: npt.NDArray[np.int32]) -> pa.Table:
+        """Draw the released rows of documents from their mechanism's inputs."""
+        # The address is bound to all that the draw depends on: any change there changes all of it.
+        bounds = np.arange(len(inputs) + 1, dtype=np.int64) * inputs.shape[1]
+        addresses = document_addresses(self._stream, documents, bounds, inputs.ravel())
+        columns = self.mechanism.columns(inputs, self._stream, addresses)
+        return identified(self._stream, addresses, columns)
 
 
-def _mechanism(parameters: SentencesParameters, candidates: Candidates) -> _Mechanism:
+def _mechanism(parameters: SentencesParameters, candidates: Candidates) -> CandidateDraw | NoisySum:
     law = parameters.law
     if isinstance(law, Truncation):
         box = Box(*candidates.box)
-        return _Summed(box, NoisyMeans(law, box))
+        return NoisySum(box, NoisyMeans(law, box))
     if isinstance(law, ProjectedMean):
         found = ball(candidates, law.directions)
-        return _Summed(found, NoisyProjections(law, found))
-    return _Drawn(law, candidates, parameters.include)
+        return NoisySum(found, NoisyProjections(law, found))
+    return CandidateDraw(law, candidates, parameters.include)
 
 
-class _Drawn:
-    """The draw of a candidate by its utility; all that is told of it follows from its number."""
+class CandidateDraw:
+    """The draw of a candidate by its utility; all that is told of it follows from its number.
+
+    Attributes:
+        sampler: the exponential mechanism that draws.
+    """
 
     def __init__(
         self, mechanism: DeepCandidate, candidates: Candidates, include: frozenset[str]
     ) -> None:
-        self._sampler = mechanism.sampler
+        self.sampler = mechanism.sampler
         self._embeddings = candidates.embeddings
         self._texts: pa.Array | None = None
         if TEXT in include:
@@ -204,12 +211,14 @@ class _Drawn:
     def inputs(
         self, embeddings: Embeddings, offsets: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.int32]:
+        """Compute all that a document's output depends on except the key: utilities, a row each."""
         return self._utilities(embeddings, offsets)
 
     def columns(
         self, inputs: npt.NDArray[np.int32], stream: Keystream, addresses: Addresses
     ) -> dict[str, pa.Array]:
-        drawn = self._sampler.draw(inputs, stream, addresses)
+        """Draw the released columns."""
+        drawn = self.sampler.draw(inputs, stream, addresses)
         numbers = pa.array(drawn, pa.int32())
         further: dict[str, pa.Array] = {}
         if self._texts is not None:
@@ -219,23 +228,30 @@ class _Drawn:
         return {"candidate": numbers, **further, "embedding": fixed_lists(self._embeddings[drawn])}
 
 
-class _Summed:
-    """The noisy mean of clipped embeddings; inputs are the number of sentences, then the sums."""
+class NoisySum:
+    """The noisy mean of clipped embeddings; inputs are the number of sentences, then the sums.
+
+    Attributes:
+        clipping: the public body that sentences are clipped to.
+        noisy: the noise on their sums.
+    """
 
     def __init__(self, clipping: Box | Ball, noisy: NoisyMeans | NoisyProjections) -> None:
-        self._clipping, self._noisy = clipping, noisy
+        self.clipping, self.noisy = clipping, noisy
 
     def inputs(
         self, embeddings: Embeddings, offsets: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.int32]:
-        sums = self._clipping.sums(embeddings, offsets)
+        """Compute all that a document's output depends on except the key, a row each."""
+        sums = self.clipping.sums(embeddings, offsets)
         return np.column_stack([np.diff(offsets), sums]).astype(np.int32)
 
     def columns(
         self, inputs: npt.NDArray[np.int32], stream: Keystream, addresses: Addresses
     ) -> dict[str, pa.Array]:
+        """Draw the released columns."""
         lengths, sums = inputs[:, 0].astype(np.int64), inputs[:, 1:].astype(np.int64)
-        released = self._noisy.release(sums, lengths, stream, addresses)
+        released = self.noisy.release(sums, lengths, stream, addresses)
         return {"embedding": fixed_lists(released)}
 
 

@@ -169,6 +169,13 @@ USERS = {
     "vocabulary": ...,
     "dimensions": 2,
 }
+SUMS = (
+    "documents: the noise's law",
+    "documents: what a sentence moves sums by",
+    "documents: noise drawn, its distribution",
+    "documents: noise drawn, its independence",
+)
+STREAMS = "documents: addresses of draws", "documents: draws of one key", "keys drawn"
 DRAWN = "a step's sums, with and without a user", "the counts, with and without a user"
 
 
@@ -300,20 +307,34 @@ def test_words_that_share_a_documents_epsilon(
 def test_sentences(workspace: Workspace, sentences: Callable[..., dict[str, Any]]) -> None:
     found = audited(workspace, sentences()["mechanism"])
     assert names(found) == [
-        "documents: utilities that one sentence may give",
         "documents: what a sentence moves utilities by",
+        "documents: utilities that one sentence may give",
         "documents: public sentences",
+        "documents: candidates drawn, their chances",
+        "documents: candidates drawn, their independence",
         "documents: candidates drawn, far apart",
         "documents: candidates drawn, near",
+        "documents: rows besides the candidate",
+        *STREAMS,
     ]
     block = sentences(mechanism="truncation", utility=...)["mechanism"]
-    assert names(audited(workspace, block))[0] == "documents: the noise's law"
+    assert names(audited(workspace, block)) == [
+        *SUMS,
+        "documents: a step apart, in the last dimension",
+        "documents: apart in drawn dimensions",
+        "documents: far apart, in all dimensions",
+        "documents: rows besides noisy sums",
+        *STREAMS,
+    ]
     block = sentences(mechanism="projected-mean", utility=..., directions=3)["mechanism"]
     assert names(audited(workspace, block)) == [
-        "documents: what a sentence moves sums by",
-        "documents: the noise's law",
-        "documents: 26 of 128 steps in 2 directions",
-        "documents: 128 of 128 steps in 2 directions",
+        *SUMS,
+        "documents: a step apart, along the last direction",
+        "documents: near, along the last direction",
+        "documents: near, along a drawn direction",
+        "documents: far apart, along a drawn direction",
+        "documents: rows besides noisy sums",
+        *STREAMS,
     ]
 
 
