@@ -6,7 +6,8 @@ threshold: the score is at least, at most or exactly the threshold.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,8 +19,38 @@ from quietcorpus.evaluation.audits.scores import Outputs, Score, learnt_scores, 
 
 _THRESHOLDS = 400  # of a score with more values: so many evenly spaced, so many most frequent
 
+_ANGLES = np.linspace(0, math.pi / 2, 5)
+"""Shares of the error between an event's two chances, of which the worst one is the promise."""
+
 Comparison = Literal["at least", "at most", "exactly"]
 _Counts = npt.NDArray[np.int64]
+_Chances = npt.NDArray[np.float64]
+
+Measure = Callable[[_Chances, _Chances], _Chances]
+"""The privacy loss that an event shows, from its chances under the two inputs, float64 (n,) each.
+
+It rises with the first chance and falls with the second; -inf where the event shows nothing.
+"""
+
+
+def log_ratio(delta: float) -> Measure:
+    """Return the measure of (epsilon, delta)-differential privacy, log((p - delta) / q)."""
+
+    def measure(p: _Chances, q: _Chances) -> _Chances:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios: _Chances = np.log((p - delta) / q)
+        return np.where(p > delta, ratios, -np.inf)
+
+    return measure
+
+
+def deviations(p: _Chances, q: _Chances) -> _Chances:
+    """Compute mu of mu-Gaussian privacy (Dong, Roth and Su 2022), Phi^-1(p) - Phi^-1(q)."""
+    shown = (p > 0) & (q < 1)
+    apart: _Chances = stats.norm.ppf(np.where(shown, p, 0.5)) + stats.norm.isf(
+        np.where(shown, q, 0.5)
+    )
+    return np.where(shown, apart, -np.inf)
 
 
 @dataclass(frozen=True)
@@ -49,8 +80,8 @@ class Event:
         return f"{self.score.name} is {self.comparison} {self.threshold:.6g}"
 
 
-def best_event(one: Outputs, other: Outputs, level: float, delta: float) -> Event:
-    """Find the event that promises the largest bound on epsilon at `level` from draws like these.
+def best_event(one: Outputs, other: Outputs, level: float, measure: Measure) -> Event:
+    """Find the event that promises the largest bound on a measure at `level` from such draws.
 
     `one` and `other` are equally many outputs, (n, k) both, and must not be the draws that the
     bound is computed from. The promised bound is estimated (Wilson 1927), for speed. For learnt
@@ -65,7 +96,7 @@ def best_event(one: Outputs, other: Outputs, level: float, delta: float) -> Even
         (
             candidate
             for score, *draws in tried
-            for candidate in _candidates(score, *map(score.of, draws), level=level, delta=delta)
+            for candidate in _candidates(score, *map(score.of, draws), level=level, measure=measure)
         ),
         key=lambda candidate: candidate[0],
     )
@@ -78,7 +109,7 @@ def _candidates(
     other: npt.NDArray[np.float64],
     *,
     level: float,
-    delta: float,
+    measure: Measure,
 ) -> Iterator[tuple[float, Event]]:
     """Yield the promise and event of each comparison and input order, at its best threshold."""
     values, times = np.unique(np.concatenate([one, other]), return_counts=True)
@@ -105,7 +136,7 @@ def _candidates(
     )
     for comparison, thresholds, (first, second) in comparisons:
         for swapped, hits, alarms in ((False, first, second), (True, second, first)):
-            promised = _promised(hits, alarms, len(one), level, delta)
+            promised = _promised(hits, alarms, len(one), level, measure)
             place = int(promised.argmax())
             threshold = float(thresholds[place])
             yield float(promised[place]), Event(score, comparison, threshold, swapped)
@@ -116,18 +147,22 @@ def _promised(
     alarms: _Counts,
     draws: int,
     level: float,
-    delta: float,
-) -> npt.NDArray[np.float64]:
-    """Compute (power - delta) / false alarms by Wilson's bounds; these order events as logs do."""
-    z = float(stats.norm.isf(level / 2))
+    measure: Measure,
+) -> _Chances:
+    """Estimate the bound from Wilson's, the least over ways to share the error between both."""
+    z = float(stats.norm.isf(level))
 
-    def bound(counts: _Counts, sign: int) -> npt.NDArray[np.float64]:
+    def bound(counts: _Counts, own: float) -> _Chances:
         shares = counts / draws
-        spread = np.sqrt(shares * (1 - shares) / draws + (z / draws) ** 2 / 4)
-        ends: npt.NDArray[np.float64] = (shares + z**2 / draws / 2 + sign * z * spread) / (
-            1 + z**2 / draws
-        )
-        return ends
+        spread = np.sqrt(shares * (1 - shares) / draws + (own / draws) ** 2 / 4)
+        ends: _Chances = (shares + own**2 / draws / 2 + own * spread) / (1 + own**2 / draws)
+        return np.clip(ends, 0.0, 1.0)
 
-    ratios: npt.NDArray[np.float64] = (bound(hits, -1) - delta) / bound(alarms, 1)
-    return ratios
+    promised: _Chances = np.min(
+        [
+            measure(bound(hits, -z * math.cos(angle)), bound(alarms, z * math.sin(angle)))
+            for angle in _ANGLES
+        ],
+        axis=0,
+    )
+    return promised

@@ -2,7 +2,16 @@
 
 Ding, Wang, Wang, Zhang and Kifer: Detecting violations of differential privacy (CCS 2018), and
 Jagielski, Ullman and Oprea: Auditing differentially private machine learning (NeurIPS 2020): an
-event is chosen on half of the draws, and its probabilities are bounded on the other half.
+event is chosen on some of the draws, and its probabilities are bounded on the others, together.
+
+Let an event happen X times in n draws of one input and Y times in n of the other, with chances p
+and q. The tails P = Pr[Binomial(n, p) >= X] and Q = Pr[Binomial(n, q) <= Y] are independent, and
+each is t or less with a probability of at most t. So v log(1 / P) + w log(1 / Q) is c or more with
+a probability of at most (v exp(-c / v) - w exp(-c / w)) / (v - w), as a sum of two exponential
+variables is (Good 1955; Fisher 1932 for v = w). The pairs (p, q) below c are a confidence region,
+and the bound is the least that they allow. The weights are chosen with the event. Bounds of half of
+the level on each chance (Clopper and Pearson 1934) are farther from the truth: the two errors add
+up, where here their squares do.
 """
 
 from __future__ import annotations
@@ -10,15 +19,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+from scipy import optimize, stats
 
-from quietcorpus.evaluation.audits.events import best_event
+from quietcorpus.evaluation.audits.events import Measure, best_event, deviations, log_ratio
 from quietcorpus.evaluation.audits.scores import Outputs
 from quietcorpus.evaluation.intervals import share_at_least
+
+_CHOOSING = 4  # an event is chosen on one of so many parts of the draws
+_FEWEST = 2  # draws that an event is chosen on
+_CELLS = 400  # of the region's edge
+_WEIGHTS = tuple((min(1.0, 2.0**k), min(1.0, 2.0**-k)) for k in range(-3, 4))
+"""Pairs (v, w) to choose from."""
 
 Input = TypeVar("Input")
 Draw = Callable[[Input, int], Outputs]
@@ -48,29 +64,86 @@ def epsilon_at_least(
     """Compute a lower bound on epsilon, from draws for neighbouring inputs `one` and `other`.
 
     If for every event S, Pr[M(one) in S] <= exp(epsilon) Pr[M(other) in S] + delta and the same
-    with the two exchanged, the bound is above epsilon with a probability of at most `level`: the
-    bound on each of the two probabilities (Clopper and Pearson 1934) errs with half of it.
+    with the two exchanged, the bound is above epsilon with a probability of at most `level`.
 
     Raises ValueError for fewer than 4 draws, and for a level or a delta out of range.
     """
-    check(draws, level)
     if not 0 <= delta < 1:
         raise ValueError(f"a delta of {delta} is not in [0, 1)")
+    return _at_least(draw, one, other, draws, level, log_ratio(delta))
+
+
+def deviations_at_least(
+    draw: Draw[Input], one: Input, other: Input, draws: int, level: float
+) -> LowerBound:
+    """Compute a lower bound on mu of mu-Gaussian privacy (Dong, Roth and Su 2022).
+
+    A mechanism keeps to mu if no event distinguishes two inputs better than it would two normals
+    that are mu deviations apart: Gaussian noise does, with mu = sensitivity / deviation. The bound,
+    the field `epsilon` of the result, is above mu with a probability of at most `level`. Raises
+    ValueError as `epsilon_at_least` does.
+    """
+    return _at_least(draw, one, other, draws, level, deviations)
+
+
+def _at_least(
+    draw: Draw[Input], one: Input, other: Input, draws: int, level: float, measure: Measure
+) -> LowerBound:
+    check(draws, level)
     first, second = (np.asarray(draw(given, draws)) for given in (one, other))
     if first.ndim != 2 or first.shape != second.shape or len(first) != draws:
         raise ValueError(f"a mechanism under audit gives {draws} rows of one length for each input")
-    half = draws // 2
-    event = best_event(first[:half], second[:half], level, delta)
-    hits, alarms = (event.count(rows[half:]) for rows in (first, second))
-    if event.swapped:
-        hits, alarms = alarms, hits
-    held = draws - half
+    few = max(_FEWEST, draws // _CHOOSING)
+    event = best_event(first[:few], second[:few], level, measure)
+    likelier, rarer = (second, first) if event.swapped else (first, second)
+    held = draws - few
+    seen, alarmed = (event.count(part[:few]) * held // few for part in (likelier, rarer))
+    weights = max(_WEIGHTS, key=lambda w: measure_at_least(seen, alarmed, held, level, measure, w))
+    hits, alarms = (event.count(part[few:]) for part in (likelier, rarer))
     return LowerBound(
-        _bound(hits, alarms, held, level, delta),
-        _bound(held, 0, held, level, delta),
+        measure_at_least(hits, alarms, held, level, measure, weights),
+        max(measure_at_least(held, 0, held, level, measure, w) for w in _WEIGHTS),
         draws,
         f"{event}, likelier under the {'second' if event.swapped else 'first'} input",
     )
+
+
+def measure_at_least(
+    hits: int,
+    alarms: int,
+    draws: int,
+    level: float,
+    measure: Measure,
+    weights: tuple[float, float] = (1.0, 1.0),
+) -> float:
+    """Compute a lower bound on a measure from an event's counts in so many draws of each input.
+
+    It is above the measure of the event's two chances with a probability of at most `level`.
+    Neither the event nor the weights, v and w, of which one is 1, may be chosen by these draws.
+    """
+    v, w = weights
+    most = _sum_exceeded(v, w, level)
+    edges = np.linspace(-most / v, 0.0, _CELLS + 1)  # of log P, along the edge of the region
+    others = -(most + v * edges) / w  # of log Q there
+    p, q = np.zeros(_CELLS), np.ones(_CELLS)
+    if hits:
+        p = stats.beta.ppf(np.exp(edges[:-1]), hits, draws - hits + 1)
+    if alarms < draws:
+        q = stats.beta.isf(np.exp(others[1:]), alarms + 1, draws - alarms)
+    # The least of p and the largest of q in a cell: no pair within has a smaller measure.
+    return max(0.0, float(measure(p, q).min()))
+
+
+@cache
+def _sum_exceeded(v: float, w: float, level: float) -> float:
+    """Find c that v E + w F exceeds with a probability of `level`, E and F exponential times."""
+
+    def excess(c: float) -> float:
+        if v == w:
+            return (1 + c / v) * math.exp(-c / v) - level
+        return (v * math.exp(-c / v) - w * math.exp(-c / w)) / (v - w) - level
+
+    return float(optimize.brentq(excess, 0.0, 4 - 2 * math.log(level), xtol=1e-12)) * (1 + 1e-9)
 
 
 def chance_at_least(
@@ -97,12 +170,6 @@ def check(draws: int, level: float) -> None:
         raise ValueError(f"{draws} draws are too few to choose an event and to test it; give more")
     if not 0 < level < 1:
         raise ValueError(f"a level of {level} is not between 0 and 1")
-
-
-def _bound(hits: int, alarms: int, draws: int, level: float, delta: float) -> float:
-    power = share_at_least(hits, draws, level / 2)
-    false = 1 - share_at_least(draws - alarms, draws, level / 2)
-    return max(0.0, math.log((power - delta) / false)) if power > delta else 0.0
 
 
 def rate_at_least(lengths: npt.NDArray[np.float64], dimensions: int, level: float) -> float:

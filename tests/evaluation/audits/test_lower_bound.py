@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
-from quietcorpus.evaluation.audits.events import best_event
+from quietcorpus.evaluation.audits.events import Measure, best_event, deviations, log_ratio
 from quietcorpus.evaluation.audits.lower_bound import (
     chance_at_least,
+    deviations_at_least,
     epsilon_at_least,
+    measure_at_least,
     rate_at_least,
 )
 from quietcorpus.evaluation.audits.scores import learnt_scores, scores
@@ -68,11 +70,61 @@ def test_a_bound_gets_near(epsilon: float) -> None:
 
 
 def test_what_draws_can_show_at_most() -> None:
-    # Two inputs that are always told apart, so that the bound is its reach, by hand: 500 of 500.
+    # Two inputs that are always told apart, so that the bound is its reach, by hand: 750 of 750, of
+    # tails P = p^750 and Q = (1 - q)^750, with v = 1/8 and w = 1, of the weights the best here. The
+    # least is at an edge of the region, searched for on a fine grid.
     bound = epsilon_at_least(lambda bit, n: np.full((n, 1), bit), 0, 1, 1000, 0.02)
-    least = 0.01 ** (1 / 500)
+    most = optimize.brentq(
+        lambda c: (math.exp(-c) - math.exp(-8 * c) / 8) / (7 / 8) - 0.02, 1e-6, 20
+    )
+    logs = np.linspace(-8 * most, 0, 100_001)[1:-1]
+    least = (logs / 750 - np.log(-np.expm1(-(most + logs / 8) / 750))).min()
     assert bound.epsilon == pytest.approx(bound.reach, rel=1e-12)
-    assert bound.reach == pytest.approx(math.log(least / (1 - least)), rel=1e-9)
+    assert least * 0.999 < bound.reach < least * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("measure", "p", "q", "weights"),
+    [
+        (log_ratio(0.0), 0.5, 0.2, (1.0, 1.0)),
+        (log_ratio(0.1), 0.6, 0.3, (0.25, 1.0)),
+        (deviations, 0.7, 0.3, (1.0, 0.5)),
+    ],
+)
+def test_the_chance_of_a_bound_that_is_too_high(
+    measure: Measure, p: float, q: float, weights: tuple[float, float]
+) -> None:
+    # Exact: over all counts in 16 draws, by their chances. Kills: exp(-c) = level, cells whose
+    # wrong ends are taken, weights exchanged. The control: a level of 0.3, at which bounds are too
+    # high with a chance above 0.05.
+    n, level = 16, 0.05
+    truth = float(measure(np.array([p]), np.array([q]))[0])
+    counts = np.arange(n + 1)
+    chances = np.outer(stats.binom.pmf(counts, n, p), stats.binom.pmf(counts, n, q))
+
+    def wrong(own: float) -> float:
+        found = [[measure_at_least(x, y, n, own, measure, weights) for y in counts] for x in counts]
+        return float(chances[np.array(found) > truth].sum())
+
+    assert wrong(level) <= level < wrong(6 * level)
+
+
+def test_two_uncertain_chances_are_bounded_together() -> None:
+    # 10,000 and 3,679 of 20,000: the log-ratio, 1, has a deviation of 0.0165, so that 4.75 of them
+    # are 0.078, and two bounds of half of the level are 0.107 below it. Kills: one level for each.
+    assert 1 - 0.085 < measure_at_least(10_000, 3_679, 20_000, ALPHA, log_ratio(0.0)) < 1
+
+
+def test_normals_that_are_deviations_apart() -> None:
+    # The truth is 0.5, and events near the middle tell it to 5 * 0.018 from 26,667 draws. At a
+    # delta of 0.01 the same draws show less. Kills: chances at their wrong ends, epsilon's measure
+    # in the search, events on one side. The control: 0.7 deviations refute 0.5.
+    def draw(bit: float, count: int) -> np.ndarray:
+        return np.rint(RNG.normal(1000 * bit, 1000, (count, 1)))
+
+    assert 0.4 < deviations_at_least(draw, 0.0, 0.5, 40_000, ALPHA).epsilon <= 0.5
+    assert deviations_at_least(draw, 0.5, 0.5, 40_000, ALPHA).epsilon == 0
+    assert deviations_at_least(draw, 0.0, 0.7, 40_000, ALPHA).epsilon > 0.5
 
 
 def test_delta_is_taken_off() -> None:
@@ -146,11 +198,11 @@ def test_both_orders_of_the_inputs_count() -> None:
         assert bound.event == f"number 1 is at least 1, likelier under the {which} input"
 
 
-def test_the_search_reads_one_half_and_the_bound_the_other() -> None:
-    # The first half tells the inputs apart, and the second does not: nothing is shown.
+def test_the_search_reads_a_quarter_and_the_bound_the_rest() -> None:
+    # The first quarter tells the inputs apart, and the rest does not: nothing is shown.
     def draw(bit: int, count: int) -> np.ndarray:
         rows = np.zeros((count, 1), dtype=np.int64)
-        rows[: count // 2] = bit
+        rows[: count // 4] = bit
         return rows
 
     assert epsilon_at_least(draw, 0, 1, 10_000, ALPHA).epsilon == 0
@@ -180,7 +232,7 @@ def test_thresholds_of_many_values_are_thinned_and_still_near() -> None:
         return np.rint(RNG.laplace(place * 1e6, 1e6, (count, 1)))
 
     assert 0.85 < epsilon_at_least(draw, 0, 1, 200_000, ALPHA).epsilon <= 1
-    event = best_event(draw(0, 1000), draw(1, 1000), ALPHA, 0.0)
+    event = best_event(draw(0, 1000), draw(1, 1000), ALPHA, log_ratio(0.0))
     assert event.comparison != "exactly"
 
 
@@ -191,9 +243,9 @@ def names(bit: int, count: int) -> np.ndarray:
 
 
 def test_names_are_scored_by_what_some_draws_say_of_them() -> None:
-    # The true loss is log 3 = 1.10; a fourth of 40,000 draws has each name ten times, so that the
-    # score is wrong on few. Kills: thresholds on names as if they were ordered, which see nothing
-    # (the control: no threshold on these names has a ratio above 1.2).
+    # The true loss is log 3 = 1.10; an eighth of 40,000 draws has each name five times, so that
+    # the score is wrong on some. Kills: thresholds on names as if they were ordered, which see
+    # nothing (the control: no threshold on these names has a ratio above 1.2).
     bound = epsilon_at_least(names, 0, 1, 40_000, ALPHA)
     assert 0.8 < bound.epsilon <= math.log(3)
     assert "the learnt log-ratio of number 1 is" in bound.event
@@ -222,7 +274,7 @@ def test_the_most_frequent_of_many_values_may_be_an_event() -> None:
         other = RNG.integers(0, 5000, (count, 1))
         return np.where(RNG.random((count, 1)) < (0.1 if bit else 0.001), 1234, other)
 
-    event = best_event(draw(0, 20_000), draw(1, 20_000), ALPHA, 0.0)
+    event = best_event(draw(0, 20_000), draw(1, 20_000), ALPHA, log_ratio(0.0))
     assert epsilon_at_least(draw, 0, 1, 40_000, ALPHA).epsilon > 3
     assert str(event) == "number 1 is exactly 1234" or "learnt" in str(event)
 
