@@ -40,6 +40,8 @@ from quietcorpus.indexes.segmentation import SEPARATOR, WITHOUT_SPACES, icu_vers
 from quietcorpus.indexes.tokenizer import Tokens
 
 ICU_WORDS_NAME = "icu-words-v2"
+DICTIONARIES = "icu-words-"
+"""The beginning of the names of rules that divide texts by dictionaries."""
 _FIRST = tokenizer.FIRST_NAME, "icu-words-v1"
 NAMES = tokenizer.NAME, ICU_WORDS_NAME, *_FIRST
 _WITHOUT_LANGUAGE = tokenizer.NAME, tokenizer.FIRST_NAME

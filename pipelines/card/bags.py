@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Literal
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import Field
 
+from quietcorpus.indexes.compression import Method, frequency
 from quietcorpus.mechanisms.bag_of_words import Accounting
+from quietcorpus.mechanisms.guarantees import Spending
+from quietcorpus.pipelines.card import statements
 from quietcorpus.pipelines.card.limited_precision import (
     LimitedPrecisionMechanism,
     StatedEpsilon,
     check_stages,
+    limits_of,
 )
 from quietcorpus.pipelines.card.mechanism import FileFormat
-from quietcorpus.pipelines.card.model import Card
+from quietcorpus.pipelines.card.model import Card, UsedArtefact
+from quietcorpus.pipelines.card.vocabulary import misfit_of
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.shards import ROW_GROUP_ROWS
 
 _ROW = "`terms` (term ids, ascending) and `counts` (a positive count for each)"
 _BINS = (
@@ -43,15 +53,96 @@ class BagOfWordsMechanism(LimitedPrecisionMechanism):
         """Return whether the noisy counts are released along with the terms."""
         return self.include == ["bins"]
 
+    def limits(
+        self, spendings: Sequence[Spending[Any]], artefacts: Sequence[UsedArtefact]
+    ) -> list[str]:
+        """Return the lines on what a row does not hide."""
+        return bag_limits(spendings, self.tokenizer)
+
     @property
     def files(self) -> Mapping[str, FileFormat]:
         """Return the formats of the data, the vocabulary and the map."""
         row = FileFormat(
             _ROW + _BINS if self.includes_bins else _ROW,
             ("id", "terms", "counts", *(["bins"] if self.includes_bins else [])),
+            (pa.string(), *[pa.list_(pa.int32())] * (3 if self.includes_bins else 2)),
+            is_data=True,
         )
-        bins = FileFormat("`term_id`, `bin`: the public compression map", ("term_id", "bin"))
+        bins = FileFormat(
+            "`term_id`, `bin`: the public compression map",
+            ("term_id", "bin"),
+            (pa.int32(), pa.int32()),
+        )
         return {"data": row, **super().files, layout.COMPRESSION: bins}
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """Return the path of the vocabulary, and of the map if there is one."""
+        sized = self.compression.get("size") is not None
+        return (*super().required, *([layout.COMPRESSION] if sized else []))
+
+    def misfit(self, name: str, rows: pa.Table, tables: Mapping[str, pa.Table]) -> str | None:
+        """Return what in the rows is not a bag, or the map not one of the method."""
+        if name == layout.VOCABULARY:
+            return misfit_of(rows, weighted=self.histogram_epsilon is not None)
+        if name == layout.COMPRESSION:
+            weights = tables[layout.VOCABULARY]["weight"]
+            return self._misfit_of_map(rows, weights)
+        bins = tables.get(layout.COMPRESSION)
+        if (bins is None) != (self.compression.get("size") is None):
+            return "there is a compression map, and the mechanism has none"
+        return _misfit_of_bags(
+            rows,
+            np.arange(self.vocabulary_size) if bins is None else bins["bin"].to_numpy(),
+            self.bins,
+        )
+
+    def _misfit_of_map(self, rows: pa.Table, weights: pa.ChunkedArray) -> str | None:
+        found = rows["bin"].to_numpy()
+        sizes = np.bincount(found, minlength=self.bins) if (found >= 0).all() else np.zeros(1)
+        if (
+            not np.array_equal(rows["term_id"].to_numpy(), np.arange(self.vocabulary_size))
+            or len(sizes) != self.bins
+            or sizes.max() - sizes.min() > 1
+        ):
+            return "not a map of all terms to bins of equal size"
+        if self.compression.get("method") == Method.FREQUENCY and not np.array_equal(
+            found, frequency(weights.to_numpy(), self.bins)
+        ):
+            return "not the map by falling counts of the vocabulary"
+        return None
+
+
+def _misfit_of_bags(rows: pa.Table, bin_of: npt.NDArray[np.integer], bins: int) -> str | None:
+    """Return what in rows is not a bag of the terms that have these bins; None if nothing is."""
+    offsets, terms = _lists(rows["terms"])
+    of_counts, counts = _lists(rows["counts"])
+    row = np.repeat(np.arange(len(rows)), np.diff(offsets))
+    if not np.array_equal(offsets, of_counts):
+        return "terms and counts of a row are not as many"
+    if len(terms) and (terms.min() < 0 or terms.max() >= len(bin_of)):
+        return "terms has a number that no term has"
+    if (np.diff(terms)[np.diff(row) == 0] <= 0).any() or (counts <= 0).any():
+        return "terms of a row are not ascending, or a count is not positive"
+    if "bins" in rows.column_names:
+        of_bins, noisy = _lists(rows["bins"])
+        total = np.bincount(row * bins + bin_of[terms], counts, minlength=len(rows) * bins)
+        whole = (np.diff(of_bins) == bins).all()
+        if not whole or not np.array_equal(total, np.maximum(noisy, 0)):
+            return "counts do not add up to the bins that they are made from"
+    return None
+
+
+def _lists(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the offsets and the values of a column of lists."""
+    lengths = pc.list_value_length(column).to_numpy().astype(np.int64)
+    values = pc.list_flatten(column).to_numpy().astype(np.int64)
+    return np.concatenate([[0], np.cumsum(lengths)]), values
+
+
+def bag_limits(spendings: Sequence[Spending[Any]], tokenizer: str) -> list[str]:
+    """Return the lines on what rows of bags do not hide, as `limits_of` does."""
+    return [*limits_of(spendings, tokenizer, rows=True), statements.row_places(ROW_GROUP_ROWS)]
 
 
 def check(output: str, card: Card) -> None:

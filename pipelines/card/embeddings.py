@@ -6,21 +6,26 @@ The files hold the same vectors in several forms, and an index that states their
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 
 from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.indexes.vectors import VectorsError, read
 from quietcorpus.indexes.word_index_manifest import FILES
+from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy
 from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Product, Promise
 from quietcorpus.pipelines.card.model import Card, UsedArtefact
 from quietcorpus.pipelines.card.noise import Course, check_cost, courses_of_norms
 from quietcorpus.pipelines.card.parameters import Part, UserParameters
-from quietcorpus.pipelines.card.statements import stated
-from quietcorpus.pipelines.card.vocabulary import VOCABULARY_FORMAT, check_vocabulary
+from quietcorpus.pipelines.card.statements import NUMBERS, WHETHER, stated
+from quietcorpus.pipelines.card.users import OF_NAMES, are_named, budget_limits
+from quietcorpus.pipelines.card.vocabulary import VOCABULARY_FORMAT, check_vocabulary, misfit_of
+from quietcorpus.pipelines.card.weakness import Weakness, of_noise, of_users
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.pipelines.storage.layout import BINARY, INDEX, TABLE, TEXT
@@ -40,6 +45,8 @@ _FILES = {
         ),
     ),
 }
+LEAST_ON_NOISE = {"sgd": 5_000, "cooccurrence": 1_000}
+"""Users needed per standard deviation of the noise: at 3,968 and 715, vectors were at chance."""
 _PROOFS = {
     "sgd": ("user_training", "sampled_users", "gaussian", "accounting"),
     "cooccurrence": ("cooccurrence", "clipped_sum", "gaussian"),
@@ -114,15 +121,50 @@ class WordEmbeddingsMechanism(Mechanism):
         """Return the modules with the proofs of its noise."""
         return _PROOFS[self.method]
 
+    def limits(
+        self, spendings: Sequence[Spending[Any]], artefacts: Sequence[UsedArtefact]
+    ) -> list[str]:
+        """Return the lines on what vectors do not hide."""
+        return embedding_limits(are_named(self.budgets))
+
+    def weaknesses(self, card: Card) -> tuple[Sequence[Weakness], Sequence[Weakness]]:
+        """Return those of delta before, and those of the noise after."""
+        total, noise = card.budget.total.guarantee, Fraction(self.noise_multiplier)
+        assert isinstance(total, UserPrivacy)
+        on_noise = (
+            float(self.users / noise)
+            if self.method == "cooccurrence"
+            else float(Fraction(self.lot or 0) / noise) * math.sqrt(self.steps_taken or 0)
+        )
+        least = LEAST_ON_NOISE[self.method]
+        return of_users(total.delta, self.users), of_noise(self.users, on_noise, least)
+
     @property
     def files(self) -> Mapping[str, FileFormat]:
         """Return the formats of the vectors, in four forms, and of the vocabulary."""
-        return _FILES
+        vectors = pa.list_(pa.float32(), self.dimensions)
+        return _FILES | {TABLE: _FILES[TABLE]._replace(types=(pa.string(), vectors))}
+
+    def misfit(self, name: str, rows: pa.Table, tables: Mapping[str, pa.Table]) -> str | None:
+        """Return what in the vocabulary is not as it is written."""
+        return misfit_of(rows, weighted=False) if name == layout.VOCABULARY else None
 
     @property
     def required(self) -> tuple[str, ...]:
         """Return the paths of all files."""
         return tuple(_FILES)
+
+
+def embedding_limits(named: bool | None) -> list[str]:
+    """Return the lines on what vectors do not hide; `named` is that of `budget_limits`."""
+    return [
+        f"{NUMBERS}, which this card states",
+        *OF_NAMES,
+        f"{WHETHER}: a corpus without a word of the vocabulary, with too many unreadable records, "
+        "or with an identifier twice, makes none",
+        "anything from whoever runs the release and sees the text",
+        *budget_limits(named),
+    ]
 
 
 def check(output: str, card: Card) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
+
+import pyarrow as pa
 
 from quietcorpus.pipelines.card.limited_precision import (
     LimitedPrecisionMechanism,
@@ -11,6 +14,7 @@ from quietcorpus.pipelines.card.limited_precision import (
 )
 from quietcorpus.pipelines.card.mechanism import Product
 from quietcorpus.pipelines.card.model import Card
+from quietcorpus.pipelines.card.vocabulary import misfit_of
 from quietcorpus.pipelines.storage import layout
 
 
@@ -19,6 +23,10 @@ class HistogramMechanism(LimitedPrecisionMechanism):
 
     kind: Literal["histogram"]
     vocabulary_size: int
+
+    def misfit(self, name: str, rows: pa.Table, tables: Mapping[str, pa.Table]) -> str | None:
+        """Return what in the vocabulary is not as it is written."""
+        return misfit_of(rows, weighted=True)
 
     @property
     def product(self) -> Product:

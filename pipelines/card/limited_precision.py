@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quietcorpus.mechanisms.guarantees import round_up
+from quietcorpus.mechanisms.guarantees import LimitedPrecision, Spending, compose, round_up
+from quietcorpus.pipelines.card import statements
 from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Promise
-from quietcorpus.pipelines.card.model import Card
+from quietcorpus.pipelines.card.model import Card, UsedArtefact
 from quietcorpus.pipelines.card.parameters import LimitedPrecisionParameters
 from quietcorpus.pipelines.card.vocabulary import VOCABULARY_FORMAT, check_vocabulary
 from quietcorpus.pipelines.storage import layout
@@ -39,6 +40,12 @@ class LimitedPrecisionMechanism(Mechanism):
     def files(self) -> Mapping[str, FileFormat]:
         """Return the format of the vocabulary, with its counts."""
         return {layout.VOCABULARY: VOCABULARY_FORMAT}
+
+    def limits(
+        self, spendings: Sequence[Spending[Any]], artefacts: Sequence[UsedArtefact]
+    ) -> list[str]:
+        """Return the lines on what a bag of words does not hide."""
+        return limits_of(spendings, self.tokenizer)
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -84,3 +91,30 @@ def check_stages(uri: str, card: Card, *stated: StatedEpsilon) -> None:
     rows = [file.rows for file in card.files if file.path == layout.VOCABULARY]
     if rows != [mechanism.vocabulary_size]:
         raise InputError(f"{uri}: mechanism: vocabulary_size is not the number of terms")
+
+
+def limits_of(
+    spendings: Sequence[Spending[LimitedPrecision]], tokenizer: str, *, rows: bool = False
+) -> list[str]:
+    """Return what a reader may learn from a release of bags of words that has these stages.
+
+    `tokenizer` is its description on the card; `rows`, if every document has a row.
+    """
+    total = compose(spendings)
+    stages = [spending.stage for spending in spendings]
+    counted = [name for name in ("vocabulary", "histogram") if name in stages]
+    made = f"the {' and the '.join(counted)} {'are' if len(counted) > 1 else 'is'} made from exact"
+    exact = f"{made} counts by that party" if counted else "that party adds the noise"
+    length = "; a row's counts are noisy, and clipped at zero, so that they add up to more words "
+    k_times = "at k times epsilon only" + (
+        ", and with a delta that grows faster than k" if total.delta else ""
+    )
+    return [
+        f"what changes a bag of words by more than {total.precision} in L1: k times as much is "
+        f"protected {k_times}",
+        "a document's length, beyond what the precision hides"
+        + (f"{length}than the document has" if rows else ""),
+        f"anything from whoever runs the release and sees the text: {exact}, whom the documents' "
+        "authors must trust",
+        *statements.of_dictionaries(tokenizer),
+    ]

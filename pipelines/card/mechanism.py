@@ -6,16 +6,22 @@ Each kind has a class, which also describes the files of its releases. The regis
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias
 
+import pyarrow as pa
 from pydantic import BeforeValidator, GetJsonSchemaHandler, SerializeAsAny
 from pydantic_core import CoreSchema, PydanticCustomError
 
 from quietcorpus.mechanisms.filters import Concentrated
+from quietcorpus.mechanisms.guarantees import Spending
 from quietcorpus.pipelines import registry
 from quietcorpus.pipelines.card.parameters import Parameters, Part
 from quietcorpus.transforms.errors import shown
+
+if TYPE_CHECKING:
+    from quietcorpus.pipelines.card.model import Card, UsedArtefact
+    from quietcorpus.pipelines.card.weakness import Weakness
 
 UNKNOWN_KIND = "unknown_kind"
 """The type of the error for a card whose kind is not registered."""
@@ -37,10 +43,16 @@ class FileFormat(NamedTuple):
     Attributes:
         meaning: a line of the release's README.
         columns: the table's columns, except copied ones; None for a file that is not Parquet.
+        types: their types; None if they are not compared.
+        nullable: those that may have empty values.
+        is_data: whether there is a row for each document, with `id` and the copied columns first.
     """
 
     meaning: str
     columns: tuple[str, ...] | None = None
+    types: tuple[pa.DataType, ...] | None = None
+    nullable: frozenset[str] = frozenset()
+    is_data: bool = False
 
 
 class Mechanism(Part):
@@ -67,6 +79,29 @@ class Mechanism(Part):
     def notes(self) -> list[str]:
         """Return what the README says of the mechanism besides its parameters."""
         return []
+
+    def limits(
+        self, spendings: Sequence[Spending[Any]], artefacts: Sequence[UsedArtefact]
+    ) -> list[str] | None:
+        """Return the card's lines on what this kind does not protect; None if it does not tell.
+
+        Raises ArithmeticError, TypeError or ValueError for numbers that cannot be.
+        """
+        return None
+
+    def weaknesses(self, card: Card) -> tuple[Sequence[Weakness], Sequence[Weakness]]:
+        """Return this kind's weaknesses that stand before those of the guarantee, and after them.
+
+        Raises what `limits` does.
+        """
+        return [], []
+
+    def misfit(self, name: str, rows: pa.Table, tables: Mapping[str, pa.Table]) -> str | None:
+        """Return what in rows of a table is not of this kind; None if nothing is.
+
+        `name` is that of `files`, and `tables` has those besides `data`.
+        """
+        return None
 
     @property
     def product(self) -> Product:

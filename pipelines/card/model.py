@@ -211,6 +211,13 @@ class Card(Part):
     page_sha256: str | None = Field(
         None, pattern=r"^[0-9a-f]{64}$", description="of page.html; absent on older cards"
     )
+    code_sha256: str | None = Field(
+        None,
+        pattern=r"^[0-9a-f]{64}$",
+        description="of the modules and templates of quietcorpus that wrote the card's sentences, "
+        "README.md and page.html: code of the same digest writes them again to verify them; absent "
+        "on older cards",
+    )
     software: dict[str, str]
 
     @property
@@ -219,6 +226,11 @@ class Card(Part):
         if self.counts is None:
             raise ValueError("the card does not state how many documents there are")
         return self.counts.documents
+
+    @property
+    def kept_names(self) -> list[str]:
+        """Return the names of the copied columns in the data files, without `id`."""
+        return [name for name in self.columns if name != "id"]
 
     @property
     def kept(self) -> list[str]:

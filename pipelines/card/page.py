@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,7 +15,7 @@ from quietcorpus.mechanisms.guarantees import shown_up
 from quietcorpus.pipelines.card import readme, signature
 from quietcorpus.pipelines.card.example import example
 from quietcorpus.pipelines.card.mechanism import Mechanism
-from quietcorpus.pipelines.card.model import Card
+from quietcorpus.pipelines.card.model import Card, File
 from quietcorpus.pipelines.card.odds import in_words
 from quietcorpus.pipelines.card.opening import blocks
 from quietcorpus.pipelines.card.parameters import costs, total_cost
@@ -24,6 +24,7 @@ from quietcorpus.pipelines.environment.signing import SigningKey
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.transforms.shards import Written
 
+OfRows = TypeVar("OfRows", Written, File)
 ROWS = 5
 LARGEST = 64 << 20
 """In bytes: rows are shown of no larger file, which this process would have to hold."""
@@ -72,8 +73,8 @@ def render(card: Card, rows: pa.Table | None) -> str:
 
 def first_rows(
     mechanism: Mechanism,
-    files: Sequence[Written],
-    content: Callable[[Written], Iterable[bytes]],
+    files: Sequence[OfRows],
+    content: Callable[[OfRows], Iterable[bytes]],
 ) -> pa.Table | None:
     """Return the first rows of a release's main table, from its file of the fewest rows.
 

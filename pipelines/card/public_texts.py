@@ -14,6 +14,7 @@ from pydantic import Field
 
 from quietcorpus.mechanisms.concentrated import rho_of
 from quietcorpus.mechanisms.filters import Concentrated
+from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy
 from quietcorpus.mechanisms.vote_weights import weights
 from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Promise
 from quietcorpus.pipelines.card.model import Card, UsedArtefact
@@ -25,7 +26,9 @@ from quietcorpus.pipelines.card.parameters import (
     UserParameters,
 )
 from quietcorpus.pipelines.card.resampled import check_resampled
+from quietcorpus.pipelines.card.users import OF_NAMES, are_named, budget_limits
 from quietcorpus.pipelines.card.variation import UNCHECKED, Variation
+from quietcorpus.pipelines.card.weakness import Weakness, of_unchosen, of_users
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.transforms.errors import InputError
@@ -103,12 +106,28 @@ class PublicTextsMechanism(Mechanism):
         """Return the votes of a document, from its nearest texts on, each with their number."""
         return self.votes_by_rank or [(self.vote, self.nearest)]
 
+    def limits(
+        self, spendings: Sequence[Spending[Any]], artefacts: Sequence[UsedArtefact]
+    ) -> list[str]:
+        """Return the lines on what votes do not hide."""
+        narrowed = any(one.guarantee is not None for one in artefacts)
+        if self.user is None:
+            return text_limits(is_pure=self.is_pure, is_narrowed=narrowed)
+        return user_text_limits(are_named(self.budgets), is_narrowed=narrowed)
+
+    def weaknesses(self, card: Card) -> tuple[Sequence[Weakness], Sequence[Weakness]]:
+        """Return those of delta before, and after them that no text may stand out."""
+        total, rows = card.budget.total.guarantee, {one.path: one.rows for one in card.files}
+        of_delta = of_users(total.delta, self.users or 0) if isinstance(total, UserPrivacy) else []
+        return of_delta, of_unchosen(rows[layout.TEXTS], rows[layout.VOTES])
+
     @property
     def files(self) -> Mapping[str, FileFormat]:
         """Return the formats of the texts and of the votes."""
         label, by, own = (
             (("label",), ", by `label`", " of that label") if self.strata else ((), "", "")
         )
+        placed = (pa.int64(), *([pa.string()] if self.strata else []))
         length = f"{self.norm} at most" if self.is_pure else f"a norm of {self.norm} at most"
         bound = f", and all of a user's together {length}" if self.user else ""
         voted = f"gives {self.vote} to each of {self.nearest} texts"
@@ -121,6 +140,7 @@ class PublicTextsMechanism(Mechanism):
                     f"a corpus of {self.resample:,} rows, or of none if no text stands out: every "
                     f"text as often as its weight says, rounded down or up{own}, in random order",
                     ("id", *label, "text"),
+                    (*placed, pa.large_string()),
                 )
             }
             if self.resample
@@ -140,11 +160,13 @@ class PublicTextsMechanism(Mechanism):
                 f"the public texts that stand out of the noise{by}{written}: `id` is their number "
                 f"in the pool, and `weight`, of mean 1, goes by their share of the {share}{own}",
                 ("id", *label, "text", "weight"),
+                (*placed, pa.large_string(), pa.float64()),
             ),
             layout.VOTES: FileFormat(
                 f"the noisy `votes` of every text of the pool{by}; a document {voted}{bound}"
                 f"{estimate}",
                 ("id", *label, *columns),
+                (*placed, *[pa.int64()] * len(columns)),
             ),
             **resampled,
         }
@@ -179,6 +201,42 @@ class PublicTextsMechanism(Mechanism):
     def required(self) -> tuple[str, ...]:
         """Return the paths of all files."""
         return tuple(self.files)
+
+
+_OF_DOCUMENTS = (
+    "what several documents of one person say together, or one document that the corpus holds "
+    "twice: the unit is one document, and k of them are protected at k times epsilon only"
+)
+_OF_NARROWED = (
+    "the units whose votes narrowed the pool, beyond the guarantee that it came with; if they are "
+    "of this corpus, both costs are theirs"
+)
+_OF_TEXTS = (
+    "whether there is a release: a corpus without a document, with too many unreadable records, or "
+    "with an identifier twice, makes none",
+    "what is public: the pool's texts are released as they are, and may name people who are in "
+    "the corpus too",
+    "what an encoder's arithmetic gives away: the proof takes each embedding as a function of its "
+    "document alone; workers see to that, shape by shape, by encoding documents at every place of "
+    "a batch, beside others and beside blanks, and encode one by one where it does not hold",
+    "anything from whoever runs the release and sees the text, whom the documents' authors must "
+    "trust",
+)
+
+
+def text_limits(*, is_pure: bool, is_narrowed: bool) -> list[str]:
+    """Return the lines on what votes of documents do not hide.
+
+    `is_pure`, if delta is zero; `is_narrowed`, if another release narrowed the pool.
+    """
+    grows = "" if is_pure else ", with a delta that grows faster than k"
+    return [f"{_OF_DOCUMENTS}{grows}", *([_OF_NARROWED] if is_narrowed else []), *_OF_TEXTS]
+
+
+def user_text_limits(named: bool | None, *, is_narrowed: bool) -> list[str]:
+    """Return the lines on what votes of users do not hide; `named` is that of `budget_limits`."""
+    narrowed = [_OF_NARROWED] if is_narrowed else []
+    return [*OF_NAMES, *budget_limits(named), *narrowed, *_OF_TEXTS]
 
 
 def _note_on(search: PoolSearchUsed) -> str:

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
+import numpy as np
+import pyarrow as pa
+
+from quietcorpus.indexes.recoder import WIDTHS
+from quietcorpus.mechanisms.guarantees import Spending
 from quietcorpus.mechanisms.madlib import Madlib
+from quietcorpus.pipelines.card import statements
 from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Promise
-from quietcorpus.pipelines.card.model import Card
+from quietcorpus.pipelines.card.model import Card, UsedArtefact
 from quietcorpus.pipelines.card.parameters import MetricParameters, SentenceParameters
-from quietcorpus.pipelines.card.words import SearchUsed, check_epsilon, check_words, notes_on
+from quietcorpus.pipelines.card.weakness import Weakness, of_words
+from quietcorpus.pipelines.card.words import (
+    SearchUsed,
+    check_epsilon,
+    check_words,
+    notes_on,
+    word_limits,
+)
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.reading.documents import BATCH_DOCUMENTS
 
 _ROW = "`embedding`, and, where that is a public candidate's, its number `candidate`"
 _FURTHER = {
@@ -70,13 +84,51 @@ class SentencesMechanism(Mechanism):
         """Return the modules with the proofs of its noise."""
         return _PROOFS.get(self.mechanism, ())
 
+    def limits(
+        self, spendings: Sequence[Spending[Any]], artefacts: Sequence[UsedArtefact]
+    ) -> list[str]:
+        """Return the lines on what an embedding does not hide; for `madlib`, those of its words."""
+        if self.mechanism != "madlib":
+            return sentence_limits(self.most_sentences, self.epsilon)
+        is_private = any(one.name == "index" and one.provenance == "private" for one in artefacts)
+        return word_limits("madlib", self.tokenizer, self.out_of_vocabulary, is_private=is_private)
+
+    def weaknesses(self, card: Card) -> tuple[Sequence[Weakness], Sequence[Weakness]]:
+        """Return those of epsilon for the index of `madlib`."""
+        return of_words(card.meaning) if card.meaning else [], []
+
     @property
     def files(self) -> Mapping[str, FileFormat]:
         """Return the format of the data; a drawn candidate has a number."""
         drawn = ["candidate"] if self.mechanism == "deep-candidate" else []
         further = [name for name in _FURTHER if name in (self.include or ())]
         row = _ROW + "".join(_FURTHER[name] for name in further)
-        return {"data": FileFormat(row, ("id", *drawn, *further, "embedding"))}
+        names = ("id", *drawn, *further, "embedding")
+        types = {
+            "id": pa.string(),
+            "candidate": pa.int32(),
+            "text": pa.large_string(),
+            "recoded": pa.list_(pa.float32(), WIDTHS[-1]),
+            "embedding": pa.list_(pa.float32(), self.dimensions),
+        }
+        own = tuple(types[name] for name in names)
+        return {"data": FileFormat(row, names, own, is_data=True)}
+
+    def misfit(self, name: str, rows: pa.Table, tables: Mapping[str, pa.Table]) -> str | None:
+        """Return what in the rows no candidate has: its number, or two embeddings of one."""
+        if "candidate" not in rows.column_names:
+            return None
+        numbers = rows["candidate"].to_numpy()
+        most = self.candidates_number
+        if len(numbers) and (numbers.min() < 0 or (most is not None and numbers.max() >= most)):
+            return "candidate is a number that no candidate has"
+        _, first, own = np.unique(numbers, return_index=True, return_inverse=True)
+        for column in ("embedding", "text", "recoded"):
+            if column in rows.column_names:
+                found = rows[column].combine_chunks()
+                if not found.take(pa.array(first[own])).equals(found):
+                    return f"{column} of one candidate is not the same in all rows"
+        return None
 
     @property
     def notes(self) -> list[str]:
@@ -94,6 +146,22 @@ class SentencesMechanism(Mechanism):
             f"and of these documents the first {own} count: the guarantee is the same, what the "
             "embeddings are good for may not be.",
         ]
+
+
+def sentence_limits(most: int, epsilon: float) -> list[str]:
+    """Return the lines on what an embedding of at most so many sentences does not hide."""
+    return [
+        f"how many sentences a document has, up to {most}; those beyond have no part in the "
+        "release",
+        f"what changes several sentences: a of them are protected at a * {epsilon:g} only, and "
+        "so is what each of them says alike, such as a name or a subject",
+        "anything from whoever runs the release and sees the text",
+        "what a sentence encoder's arithmetic gives away: the proof takes each embedding as a "
+        "function of its sentence alone; workers see to that, shape by shape, by encoding "
+        "sentences at every place of a batch, beside others and beside blanks, and encode one "
+        "by one where it does not hold",
+        statements.row_places(BATCH_DOCUMENTS),
+    ]
 
 
 def check(output: str, card: Card) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from quietcorpus.indexes.tokenizers import Tokenizer
+from quietcorpus.indexes.tokenizers import DICTIONARIES
 from quietcorpus.mechanisms.filters import Concentrated
 from quietcorpus.mechanisms.guarantees import (
     DocumentPrivacy,
@@ -202,9 +202,12 @@ def row_places(rows: int) -> str:
     )
 
 
-def of_dictionaries(tokenizer: Tokenizer) -> list[str]:
-    """Say what a rule that divides texts by dictionaries makes of one word; nothing of another."""
-    if tokenizer.icu is None:
+def of_dictionaries(tokenizer: str | None) -> list[str]:
+    """Say what a rule that divides texts by dictionaries makes of one word; nothing of another.
+
+    The rule is described as on a card.
+    """
+    if tokenizer is None or not tokenizer.startswith(DICTIONARIES):
         return []
     return [
         "one word of Chinese, Japanese, Thai, Lao, Khmer or Burmese text by itself: with another "

@@ -3,52 +3,159 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import logging
+import os
 import posixpath
+import stat
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pydantic
 from apache_beam.io.filesystem import BeamIOError
 
 from quietcorpus.mechanisms.guarantees import Guarantee, Spending, compose
 from quietcorpus.pipelines import registry
-from quietcorpus.pipelines.card import signature
+from quietcorpus.pipelines.card import limits, page, readme, signature
+from quietcorpus.pipelines.card import tables as table_files
 from quietcorpus.pipelines.card.mechanism import UNKNOWN_KIND, FileFormat, Promise
 from quietcorpus.pipelines.card.model import Card, File
 from quietcorpus.pipelines.card.parameters import disagree, is_rounded, parameters
 from quietcorpus.pipelines.card.statements import guarantee, inherited
 from quietcorpus.pipelines.card.together import together
+from quietcorpus.pipelines.environment.version import code_digest
 from quietcorpus.pipelines.spec.errors import first_line
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout
-from quietcorpus.pipelines.storage.places import absolute
+from quietcorpus.pipelines.storage.places import absolute, is_local
 from quietcorpus.pipelines.terminal.progress import Display
 from quietcorpus.transforms.errors import InputError, blamed, client_errors
+from quietcorpus.transforms.shards import data_file
+
+_LOGGER = logging.getLogger("quietcorpus.verify")
+
+
+class Verified(NamedTuple):
+    """A release that was verified.
+
+    Attributes:
+        card: its card.
+        not_compared: what was not written again to compare it, because other code wrote the card.
+    """
+
+    card: Card
+    not_compared: tuple[str, ...]
 
 
 def verify(path: str, *, public_key: str | None = None, progress: bool = False) -> Card:
-    """Check that a release is as its card says, and return the card; raises InputError if not.
+    """Check a release as `verified` does, and return its card; warn of what was not compared."""
+    found = verified(path, public_key=public_key, progress=progress)
+    if found.not_compared:
+        _LOGGER.warning("%s: not compared: %s", path, ", ".join(found.not_compared))
+    return found.card
+
+
+def verified(path: str, *, public_key: str | None = None, progress: bool = False) -> Verified:
+    """Check that a release is as its card says; raises InputError if it is not.
 
     With `public_key`, the path of a PEM file, the card must be signed by that key. With `progress`,
     a bar is shown.
     """
     output = absolute(path)
+    refuse_links(output)
     content = card_content(output)
     signature.check(output, content, public_key)
     card = parse_card(output, content)
+    _check_writing(output, card, content)
+    _check_names(output, card)
+    tables: dict[str, pa.Table] = {}
+    misfits: list[str] = []
     with Display("checking files", len(card.files), "files", bar=progress) as display:
-        for file in card.files:
+        for file in _in_order(card):
             content = read_listed(output, file)
-            _check_format(f"{output}/{file.path}", file.path, file.rows, content, card)
+            misfits += _misfits(f"{output}/{file.path}", file, content, card, tables)
             display.advance()
     _check_sum(output, card)
     _check_completeness(output, card)
-    for name, digest in _pages(card).items():
-        _check_page(f"{output}/{name}", digest)
+    pages = {name: read_page(output, name, digest) for name, digest in _pages(card).items()}
     _refuse_strangers(output, card)
     if check := registry.part(card.mechanism.kind, "check"):
         check(output, card)
-    return card
+    if misfits:
+        raise InputError(misfits[0])
+    return Verified(card, _written_again(output, card, pages))
+
+
+def _written_again(output: str, card: Card, pages: Mapping[str, bytes]) -> tuple[str, ...]:
+    """Compare sentences and pages with those that follow from the card; return what was not.
+
+    Raises InputError for others.
+    """
+    uri, same = f"{output}/{layout.CARD}", card.code_sha256 == code_digest()
+    try:
+        wrong = limits.problem(card, exact=same)
+    except (ArithmeticError, KeyError, TypeError, ValueError):
+        wrong = "its numbers cannot be"
+    if wrong is not None:
+        raise InputError(f"{uri}: guarantee: not_protected: {wrong}")
+    if not same:
+        return (*pages, "the wording of not_protected")
+    files = {file.path: file for file in card.files}
+    rows = page.first_rows(
+        card.mechanism, card.files, lambda one: [read_listed(output, files[one.path])]
+    )
+    for name, text in {
+        layout.README: readme.render(card),
+        layout.PAGE: page.render(card, rows),
+    }.items():
+        if pages.get(name) != text.encode():
+            raise InputError(f"{output}/{name}: not the text that follows from {layout.CARD}")
+    return ()
+
+
+def _check_writing(output: str, card: Card, content: bytes) -> None:
+    """Check that a card is the JSON that is written of it: no key twice, no number as a text."""
+    try:
+        found = json.loads(content, object_pairs_hook=_once, parse_constant=_refused)
+    except ValueError:
+        found = None
+    # Not `exclude_none`: a null that is given is no absent value.
+    own = card.model_dump(mode="json", exclude_unset=True)
+    if json.dumps(found, sort_keys=True) != json.dumps(own, sort_keys=True):
+        raise InputError(
+            f"{output}/{layout.CARD}: a key stands twice, or a value is not of the type that is "
+            "written"
+        )
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("a key stands twice")
+    return dict(pairs)
+
+
+def _refused(constant: str) -> None:
+    raise ValueError(constant)
+
+
+def _in_order(card: Card) -> list[File]:
+    """Return the files as the mechanism lists them, rows of documents last.
+
+    Each table is compared with those before it.
+    """
+    names = [*(one for one in card.mechanism.files if one != layout.DATA), layout.DATA]
+    place = {name: number for number, name in enumerate(names)}
+    return sorted(card.files, key=lambda one: place.get(layout.described(one.path), 0))
+
+
+def _check_names(output: str, card: Card) -> None:
+    """Check that no file is listed twice, and that none of the rows of documents is left out."""
+    paths = [file.path for file in card.files]
+    rows = sorted(path for path in paths if layout.described(path) == layout.DATA)
+    whole = [data_file(number, len(rows)) for number in range(len(rows))]
+    if len(set(paths)) < len(paths) or rows != sorted(whole):
+        raise InputError(f"{output}/{layout.CARD}: files: one is missing, or stands twice")
 
 
 def read_listed(output: str, file: File) -> bytes:
@@ -133,7 +240,7 @@ def _check_sum(output: str, card: Card) -> None:
 
 def _check_words(uri: str, card: Card, total: Guarantee) -> None:
     """Check what the release and its private artefacts cost together, and the guarantee's words."""
-    limits, counted = card.guarantee.not_protected, card.counts is not None
+    lines, counted = card.guarantee.not_protected, card.counts is not None
     try:
         noise = card.mechanism.concentrated if card.budget.inherited else None
         both = together(total, noise, card.artefacts)
@@ -144,7 +251,7 @@ def _check_words(uri: str, card: Card, total: Guarantee) -> None:
         raise InputError(
             f"{uri}: budget: what release and private artefacts cost together is not as they say"
         )
-    if card.guarantee != guarantee(total, limits, card.artefacts, counted=counted, noise=noise):
+    if card.guarantee != guarantee(total, lines, card.artefacts, counted=counted, noise=noise):
         raise InputError(f"{uri}: guarantee: its words do not match the budget")
 
 
@@ -181,28 +288,44 @@ def _pages(card: Card) -> dict[str, str]:
     return {name: digest for name, digest in found.items() if digest is not None}
 
 
-def _check_page(uri: str, digest: str) -> None:
+def read_page(output: str, name: str, digest: str) -> bytes:
+    """Return a text for people; raises InputError if its digest is not the card's."""
+    uri = f"{output}/{name}"
     with client_errors(f"{uri}:", "missing or unreadable"):
         content = storage.read_bytes(uri)
     if hashlib.sha256(content).hexdigest() != digest:
         raise InputError(f"{uri}: not the file that release.json describes (sha256 differs)")
+    return content
 
 
-def _check_format(uri: str, path: str, rows: int, content: bytes, card: Card) -> None:
-    name, expected = _format_of(uri, path, card)
+def _misfits(
+    uri: str, listed: File, content: bytes, card: Card, tables: dict[str, pa.Table]
+) -> list[str]:
+    """Check the form of a table; return what in its values is not of the kind.
+
+    `tables` has those before it, and gets it unless it is rows of documents. Raises InputError.
+    """
+    name, expected = _format_of(uri, listed.path, card)
     if expected.columns is None:
-        return
-    try:
-        file = pq.ParquetFile(pa.BufferReader(content))
-    except (pa.ArrowException, OSError):
-        raise InputError(f"{uri}: not a Parquet file") from None
-    if file.metadata.num_rows != rows:
-        raise InputError(f"{uri}: {file.metadata.num_rows} rows, but release.json says {rows}")
-    stated = {*expected.columns, *(card.columns if name == "data" else [])}
-    wrong = stated.symmetric_difference(file.schema_arrow.names)
-    if wrong:
-        names = ", ".join(sorted(wrong))
-        raise InputError(f"{uri}: columns that release.json does not account for: {names}")
+        return []
+    file = table_files.opened(uri, content)
+    if file.metadata.num_rows != listed.rows:
+        raise InputError(
+            f"{uri}: {file.metadata.num_rows} rows, but release.json says {listed.rows}"
+        )
+    schema = table_files.schema_of(uri, file, expected, card)
+    groups = table_files.groups_of(uri, file, expected, card)
+    if expected.types is None:
+        return []
+    if not expected.is_data:
+        tables[name] = pa.concat_tables([file.schema_arrow.empty_table(), *groups])
+        groups = iter([tables[name]])
+    elif schema != tables.setdefault(name, schema.empty_table()).schema:
+        raise InputError(f"{uri}: its columns are not of the types of the files before it")
+    if not set(card.mechanism.required) <= {file.path for file in card.files}:
+        return []  # which is refused by name
+    found = (card.mechanism.misfit(name, rows, tables) for rows in groups)
+    return [f"{uri}: {one}" for one in found if one is not None]
 
 
 def _format_of(uri: str, path: str, card: Card) -> tuple[str, FileFormat]:
@@ -214,11 +337,27 @@ def _format_of(uri: str, path: str, card: Card) -> tuple[str, FileFormat]:
     return name, expected
 
 
+def refuse_links(output: str) -> None:
+    """Raise InputError for a link, or anything but a file, in a folder on this machine."""
+    if not is_local(output):
+        return
+    for folder, folders, files in os.walk(output):
+        for name in sorted([*folders, *files]):
+            mode = os.lstat(f"{folder}/{name}").st_mode
+            if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
+                kind = "a link" if stat.S_ISLNK(mode) else "not a file"
+                raise InputError(f"{folder}/{name}: {kind}; a release has only files of its own")
+
+
 def _refuse_strangers(output: str, card: Card) -> None:
     expected = {f"{output}/{name}" for name in (*_pages(card), layout.CARD, layout.SIGNATURE)}
     expected |= {f"{output}/{file.path}" for file in card.files}
     with client_errors(output, "cannot be listed; check the path and the permissions"):
         there = storage.listed(f"{output}/**")
+        if is_local(output):  # folders too, which may be empty
+            there += [f"{at}/{one}" for at, down, own in os.walk(output) for one in [*down, *own]]
+            expected |= {one.rpartition("/")[0] for one in expected}
+            expected |= {one.rpartition("/")[0] for one in expected}
     for path in there:
         if path not in expected:
             raise InputError(f"{path}: not part of the release; release.json lists no such file")

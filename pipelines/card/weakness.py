@@ -33,6 +33,9 @@ MOST_RELEASED = 0.9
 LEAST_WORDS = Fraction(1, 2)
 """The share of a vocabulary that should stand out from the noise."""
 
+GUESSED = "anything: the master key can be guessed, and with it every noise is known"
+"""The line of a card of a release under a weak master key."""
+
 _BY_CHANCE = Fraction(1, 370)
 """Twice the share of texts that reach three standard deviations of the noise by chance."""
 _REPLACED = 2  # in L1: a replaced word is one removed and one added
@@ -72,12 +75,7 @@ def of_key(master: bytes | None) -> list[Weakness]:
     """Judge a master key, which may be a weak one if the environment allows it."""
     if master is None or not is_weak(master):
         return []
-    return [
-        Weakness(
-            "anything: the master key can be guessed, and with it every noise is known",
-            "make a key with `openssl rand -hex 32`",
-        )
-    ]
+    return [Weakness(GUESSED, "make a key with `openssl rand -hex 32`")]
 
 
 def of_guarantee(total: Guarantee, artefacts: Sequence[UsedArtefact]) -> list[Weakness]:

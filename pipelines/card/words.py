@@ -7,20 +7,25 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Literal
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import Field
 
 from quietcorpus.mechanisms.brr import BinaryRandomizedResponse
-from quietcorpus.mechanisms.guarantees import ceiling, round_up, shown_up
+from quietcorpus.mechanisms.guarantees import Spending, ceiling, round_up, shown_up
 from quietcorpus.mechanisms.madlib import Madlib
 from quietcorpus.mechanisms.tem import TruncatedExponential
 from quietcorpus.mechanisms.vickrey import Vickrey
 from quietcorpus.mechanisms.word_exponential import WordExponential
+from quietcorpus.pipelines.card import statements
 from quietcorpus.pipelines.card.document_losses import Flips, Noise, Weights, agree, document_losses
 from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Promise
 from quietcorpus.pipelines.card.model import Card, Meaning, UsedArtefact
 from quietcorpus.pipelines.card.parameters import MetricParameters, Part
+from quietcorpus.pipelines.card.weakness import Weakness, of_words
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.reading.documents import BATCH_DOCUMENTS
 
 METRICS = {
     "madlib": Madlib.metric,
@@ -108,11 +113,79 @@ class WordsMechanism(Mechanism):
             *_notes_on_documents(self.document_epsilon),
         ]
 
+    def limits(
+        self, spendings: Sequence[Spending[Any]], artefacts: Sequence[UsedArtefact]
+    ) -> list[str]:
+        """Return the lines on what released words do not hide."""
+        is_private = any(one.provenance == "private" for one in artefacts)
+        return word_limits(
+            self.mechanism, self.tokenizer, self.out_of_vocabulary, is_private=is_private
+        )
+
+    def weaknesses(self, card: Card) -> tuple[Sequence[Weakness], Sequence[Weakness]]:
+        """Return those of epsilon for the index."""
+        return of_words(card.meaning) if card.meaning else [], []
+
     @property
     def files(self) -> Mapping[str, FileFormat]:
         """Return the format of the data."""
         meaning = "`text`, the released words with single spaces between them"
-        return {"data": FileFormat(meaning, ("id", "text"))}
+        types = (pa.string(), pa.large_string())
+        return {"data": FileFormat(meaning, ("id", "text"), types, is_data=True)}
+
+    def misfit(self, name: str, rows: pa.Table, tables: Mapping[str, pa.Table]) -> str | None:
+        """Return what in the rows is not words with single spaces between them."""
+        texts = rows["text"]
+        if pc.any(pc.match_substring_regex(texts, r"^\s|\s$|\s\s|[^\S ]")).as_py():
+            return "text is not words with single spaces between them"
+        given = self.document_epsilon
+        if not isinstance(given, DocumentEpsilonUsed):
+            return None
+        spaces = pc.max(pc.count_substring(texts, " ")).as_py() or 0
+        return "text has more words than a document may have" if spaces >= given.words else None
+
+
+def word_limits(
+    mechanism: str, tokenizer: str | None, out_of_vocabulary: str | None, *, is_private: bool
+) -> list[str]:
+    """Return the lines on what released words do not hide; `is_private`, if the index is."""
+    length = (
+        "how many words (runs of letters) a document has, that is the length of its text, and "
+        "(statistically) which of them the index lacks: for those a word is drawn uniformly"
+        if out_of_vocabulary == "draw"
+        else "how many of a document's words the index knows: that is the length of its text"
+    )
+    of_index = (
+        "the people whose data the index was made from, beyond the guarantee that it came with; if "
+        "that is this corpus, both costs are theirs"
+    )
+    return [
+        length + "; two documents of different lengths are told apart",
+        "words that are far apart: the loss grows with their distance, see what epsilon means",
+        "a document's words together beyond the sum of their losses: the longer a document, "
+        "the more a reader learns of its subject, its language and its author",
+        statements.row_places(BATCH_DOCUMENTS),
+        *statements.of_dictionaries(tokenizer),
+        *_LIMITS_OF_DRAWS.get(mechanism, ()),
+        *([of_index] if is_private else []),
+    ]
+
+
+_OF_FLOATS = (
+    "what floating-point noise gives away: the proof is for real numbers. The noise that runs is "
+    "bounded, so that the guarantee fails with a probability of order 10^-20 a word, and rounded; "
+    "only nearest words are seen, and what rounding does to them is tested, not bounded"
+)
+_OF_TIME = (
+    "which words there are, from a reader who can time the run: a worker computes the distances of "
+    "a word when it first meets it"
+)
+_LIMITS_OF_DRAWS = {
+    "madlib": [_OF_FLOATS],
+    "vickrey": [_OF_FLOATS],
+    "tem": [_OF_TIME],
+    "exponential": [_OF_TIME],
+}
 
 
 def notes_on(search: SearchUsed | None) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from quietcorpus.mechanisms.guarantees import SAME_FILES, Guarantee, Spending, UserPrivacy
 from quietcorpus.pipelines.card import statements
+from quietcorpus.pipelines.card.limits import unlike
 from quietcorpus.pipelines.card.model import (
     Budget,
     GuaranteePart,
@@ -20,7 +21,6 @@ from quietcorpus.pipelines.card.weakness import accepted, of_guarantee, of_key
 from quietcorpus.pipelines.compose.spec import RowsSpec
 from quietcorpus.pipelines.environment.keys import configured_master_key
 from quietcorpus.pipelines.environment.version import software
-from quietcorpus.pipelines.kinds.kept_columns import unlike
 from quietcorpus.pipelines.kinds.kind import Account, Kind
 from quietcorpus.pipelines.release.describe import mechanism
 from quietcorpus.pipelines.spec.mechanism import MechanismSpec

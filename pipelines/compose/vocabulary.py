@@ -10,6 +10,7 @@ from pydantic import model_validator
 
 from quietcorpus.mechanisms.guarantees import LimitedPrecision, Spending, round_up
 from quietcorpus.mechanisms.histogram import ThresholdedVocabulary
+from quietcorpus.pipelines.card.limited_precision import limits_of
 from quietcorpus.pipelines.card.weakness import of_guarantee
 from quietcorpus.pipelines.compose import card
 from quietcorpus.pipelines.compose.base import (
@@ -21,7 +22,7 @@ from quietcorpus.pipelines.compose.base import (
 from quietcorpus.pipelines.compose.card import ComposedCard
 from quietcorpus.pipelines.compose.spec import checked, labelled
 from quietcorpus.pipelines.compose.tables import no_weights, vocabulary_of, vocabulary_rows
-from quietcorpus.pipelines.kinds.limited_precision import VocabularyStep, not_protected
+from quietcorpus.pipelines.kinds.limited_precision import VocabularyStep
 from quietcorpus.pipelines.spec.limited_precision import check_rate
 from quietcorpus.pipelines.spec.tokenizers import TokenizerSpec, tokenizer_of
 from quietcorpus.pipelines.spec.values import Count, Delta, Epsilon, Strict
@@ -109,7 +110,7 @@ class SelectVocabulary(Composed):
             "tokenizer": self._tokenizer.description,
         }
         spending = Spending("vocabulary", selection.guarantee)
-        limits = not_protected([spending], self._tokenizer)
+        limits = limits_of([spending], self._tokenizer.description)
         return card.of_total(self._rows, self.name, described, spending, limits)
 
     def expand(self, rows: beam.PCollection) -> Released:

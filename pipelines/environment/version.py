@@ -49,9 +49,20 @@ def libraries() -> dict[str, str]:
     return {"python": platform.python_version()} | {name: _version(name) for name in _LIBRARIES}
 
 
-@functools.cache
 def environment_digest() -> str:
     """Compute the SHA-256 of our modules' names and contents, and of their software's versions."""
+    versions = repr(sorted(software().items())).encode()
+    return hashlib.sha256(versions + code_digest().encode()).hexdigest()
+
+
+def same_code(digest: str | None) -> str | None:
+    """Return the digest of a card's code if it is this code's; else None."""
+    return digest if digest == code_digest() else None
+
+
+@functools.cache
+def code_digest() -> str:
+    """Compute the SHA-256 of our modules' and templates' names and contents."""
     # Not found by `quietcorpus` itself: in a checkout's parent, Python takes the checkout for it.
     folders = {"quietcorpus": _folder("quietcorpus.compiled")}
     folders |= {f"quietcorpus/{name}": _folder(f"quietcorpus.{name}") for name in _PACKAGES}
@@ -62,7 +73,7 @@ def environment_digest() -> str:
         for pattern in ("*.py", "*.j2", "*.css")  # a release's page is made of templates
         for module in folder.rglob(pattern)
     }
-    digest = hashlib.sha256(repr(sorted(software().items())).encode())
+    digest = hashlib.sha256()
     for path, content in sorted(modules.items()):
         digest.update(f"{path}:{len(content)}:".encode() + content)
     return digest.hexdigest()

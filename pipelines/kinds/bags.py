@@ -16,13 +16,13 @@ from quietcorpus.mechanisms.guarantees import LimitedPrecision, Spending, compos
 from quietcorpus.mechanisms.histogram import Histogram
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card import statements
+from quietcorpus.pipelines.card.bags import bag_limits
 from quietcorpus.pipelines.kinds import noise
 from quietcorpus.pipelines.kinds.job import Job, release_documents, splits_of
 from quietcorpus.pipelines.kinds.kind import Account
 from quietcorpus.pipelines.kinds.limited_precision import (
     LimitedPrecisionKind,
     VocabularyStep,
-    not_protected,
 )
 from quietcorpus.pipelines.kinds.tables import Tables, WriteTables, of_vocabulary, whole
 from quietcorpus.pipelines.spec.bags import BagOfWordsSpec
@@ -34,7 +34,7 @@ from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.histogram import ReleaseHistogram
 from quietcorpus.transforms.kept_terms import KEPT_NOWHERE
 from quietcorpus.transforms.privatizers.bags import BagOfWordsParameters
-from quietcorpus.transforms.shards import ROW_GROUP_ROWS, TALLIES, Tally, Written
+from quietcorpus.transforms.shards import TALLIES, Tally, Written
 
 
 @dataclass(frozen=True)
@@ -173,10 +173,7 @@ class BagOfWordsKind(LimitedPrecisionKind):
             "bins": documents.bins,
             "noise_rate": str(documents.rate),
         }
-        limits = [
-            *not_protected(spendings, self.vocabulary.tokenizer, rows=True),
-            statements.row_places(ROW_GROUP_ROWS),
-        ]
+        limits = bag_limits(spendings, self.vocabulary.tokenizer.description)
         return Account(spendings, total, resolved, limits, figure)
 
 

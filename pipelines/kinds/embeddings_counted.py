@@ -15,6 +15,7 @@ from quietcorpus.mechanisms.factorisation import factorise
 from quietcorpus.mechanisms.filters import Concentrated
 from quietcorpus.mechanisms.group_norms import GroupNorms
 from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy, compose
+from quietcorpus.pipelines.card.embeddings import LEAST_ON_NOISE
 from quietcorpus.pipelines.card.weakness import Weakness, of_left_out
 from quietcorpus.pipelines.kinds.embeddings_users import (
     UserCorpus,
@@ -38,9 +39,6 @@ from quietcorpus.transforms.users.cooccurrence import (
     refuse_large,
 )
 
-_LEAST_ON_NOISE = 1_000
-"""Users needed per standard deviation of the noise: at 715, vectors were measured at chance."""
-
 
 @dataclass(frozen=True)
 class CountedEmbeddingsKind(UserLevelKind):
@@ -48,7 +46,7 @@ class CountedEmbeddingsKind(UserLevelKind):
 
     norms: GroupNorms
 
-    least_on_noise = _LEAST_ON_NOISE
+    least_on_noise = LEAST_ON_NOISE["cooccurrence"]
     laws = MappingProxyType(
         {
             "users": 1,

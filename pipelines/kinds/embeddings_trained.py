@@ -18,6 +18,7 @@ from quietcorpus.mechanisms.skip_gram import SkipGram, device_name
 from quietcorpus.mechanisms.user_training import Training
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card import statements
+from quietcorpus.pipelines.card.embeddings import LEAST_ON_NOISE
 from quietcorpus.pipelines.environment import processor
 from quietcorpus.pipelines.kinds.embeddings_users import (
     UserCorpus,
@@ -39,8 +40,6 @@ from quietcorpus.transforms.users.training_shards import FOLDER, WriteTrainingSh
 from quietcorpus.transforms.vocabulary import load
 
 _LARGEST_MODEL = 1 << 26
-_LEAST_ON_NOISE = 5_000
-"""Users needed per standard deviation of the noise: at 3,968, vectors were measured at chance."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class TrainedEmbeddingsKind(UserLevelKind):
     lot: int
     start: PublicStart | None
 
-    least_on_noise = _LEAST_ON_NOISE
+    least_on_noise = LEAST_ON_NOISE["sgd"]
     laws = None  # its noise is bound to every byte of the software
 
     @classmethod

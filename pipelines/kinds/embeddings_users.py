@@ -17,11 +17,12 @@ from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card import statements
+from quietcorpus.pipelines.card.embeddings import embedding_limits
 from quietcorpus.pipelines.kinds.job import Job, refuse_repeated, splits_of
 from quietcorpus.pipelines.kinds.languages import require_rule
 from quietcorpus.pipelines.kinds.run_files import WriteRunFiles
 from quietcorpus.pipelines.kinds.tables import WriteTables
-from quietcorpus.pipelines.kinds.user_budgets import OF_NAMES, BudgetedUsers
+from quietcorpus.pipelines.kinds.user_budgets import BudgetedUsers
 from quietcorpus.pipelines.spec.embeddings import WordEmbeddingsSpec
 from quietcorpus.pipelines.spec.tokenizers import tokenizer_of
 from quietcorpus.pipelines.storage import layout
@@ -141,14 +142,8 @@ class UserCorpus(BudgetedUsers):
     @property
     def not_protected(self) -> list[str]:
         """Return what a reader may learn."""
-        return [
-            f"{statements.NUMBERS}, which this card states",
-            *OF_NAMES,
-            f"{statements.WHETHER}: a corpus without a word of the vocabulary, with too many "
-            "unreadable records, or with an identifier twice, makes none",
-            "anything from whoever runs the release and sees the text",
-            *self.of_budgets,
-        ]
+        budgets = self.spec.budgets
+        return embedding_limits(None if budgets is None else bool(budgets.epsilon))
 
 
 def versions_of(*packages: str) -> str:

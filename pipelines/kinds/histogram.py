@@ -11,13 +11,13 @@ import apache_beam as beam
 from quietcorpus.mechanisms.guarantees import LimitedPrecision, Spending, compose
 from quietcorpus.mechanisms.histogram import Histogram
 from quietcorpus.pipelines.card import model as card
+from quietcorpus.pipelines.card.limited_precision import limits_of
 from quietcorpus.pipelines.kinds import noise
 from quietcorpus.pipelines.kinds.job import Job, refuse_repeated, splits_of
 from quietcorpus.pipelines.kinds.kind import Account
 from quietcorpus.pipelines.kinds.limited_precision import (
     LimitedPrecisionKind,
     VocabularyStep,
-    not_protected,
 )
 from quietcorpus.pipelines.kinds.run_files import WriteRunFiles
 from quietcorpus.pipelines.kinds.tables import WriteTables
@@ -99,7 +99,7 @@ class HistogramKind(LimitedPrecisionKind):
         spendings = self.spendings
         total = compose(spendings)
         resolved = {"vocabulary_size": rows_of(files, VOCABULARY)}
-        limits = not_protected(spendings, self.vocabulary.tokenizer)
+        limits = limits_of(spendings, self.vocabulary.tokenizer.description)
         return Account(spendings, total, resolved, limits)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from quietcorpus.indexes.scripts import are_clauses
-from quietcorpus.pipelines.spec.values import Reason, remedied
+from quietcorpus.pipelines.spec.values import NEEDED, Reason, remedied
 from quietcorpus.transforms.errors import InputError, cut, redacted
 from quietcorpus.transforms.reading.columns import is_string
 from quietcorpus.transforms.reading.copies import Copies, strings
@@ -29,16 +29,6 @@ _LEAST_VALUES, _SENTENCE_WORDS = 10, 5
 _TEXT_IN_BYTES = re.compile(r"[^\x00-\x08\x0e-\x1f\x7f-\x9f\ufffd]{6,}")
 """A run of text in bytes: by chance, numbers of shapes on a map hold shorter runs."""
 _ADDRESS = re.compile(r"[^\s@]@[^\s@]+\.[^\s@]")
-
-
-NEEDED: dict[str, Reason] = {"e-mail addresses": "kept-addresses", "free text": "kept-text"}
-"""The looks of a kept column that a spec must accept by name, each with the reason."""
-
-
-def unlike(accept: Sequence[Reason]) -> str:
-    """Return what a kept column that is released does not look like, for the card."""
-    refused = [what for what, reason in NEEDED.items() if reason not in accept]
-    return f", or looks like {' or '.join(refused)}," if refused else ""
 
 
 def check(corpus: Corpus, plan: Plan, accept: Sequence[Reason]) -> list[str]:

@@ -9,7 +9,7 @@ import apache_beam as beam
 
 from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.indexes.vocabulary import Vocabulary, some_of
-from quietcorpus.mechanisms.guarantees import LimitedPrecision, Spending, compose
+from quietcorpus.mechanisms.guarantees import LimitedPrecision, Spending
 from quietcorpus.mechanisms.histogram import ThresholdedVocabulary
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card import statements
@@ -115,30 +115,3 @@ class LimitedPrecisionKind(Kind):
 
     def noticed(self, tally: Tally) -> Sequence[str]:
         return languages.noticed_of_list(self.vocabulary.public, tally.frequent)
-
-
-def not_protected(
-    spendings: Sequence[Spending[LimitedPrecision]], tokenizer: Tokenizer, *, rows: bool = False
-) -> list[str]:
-    """Return what a reader may learn from a release of bags of words that has these stages.
-
-    `rows`, if every document has a row.
-    """
-    total = compose(spendings)
-    stages = [spending.stage for spending in spendings]
-    counted = [name for name in ("vocabulary", "histogram") if name in stages]
-    made = f"the {' and the '.join(counted)} {'are' if len(counted) > 1 else 'is'} made from exact"
-    exact = f"{made} counts by that party" if counted else "that party adds the noise"
-    length = "; a row's counts are noisy, and clipped at zero, so that they add up to more words "
-    k_times = "at k times epsilon only" + (
-        ", and with a delta that grows faster than k" if total.delta else ""
-    )
-    return [
-        f"what changes a bag of words by more than {total.precision} in L1: k times as much is "
-        f"protected {k_times}",
-        "a document's length, beyond what the precision hides"
-        + (f"{length}than the document has" if rows else ""),
-        f"anything from whoever runs the release and sees the text: {exact}, whom the documents' "
-        "authors must trust",
-        *statements.of_dictionaries(tokenizer),
-    ]

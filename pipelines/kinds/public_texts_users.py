@@ -12,15 +12,15 @@ from quietcorpus.mechanisms.filters import Concentrated
 from quietcorpus.mechanisms.group_norms import GroupNorms
 from quietcorpus.mechanisms.guarantees import UserPrivacy
 from quietcorpus.mechanisms.pure_votes import PureNorms, PureVotes
+from quietcorpus.pipelines.card.public_texts import user_text_limits
 from quietcorpus.pipelines.card.weakness import Weakness, of_guarantee, of_users
 from quietcorpus.pipelines.kinds.job import Job
 from quietcorpus.pipelines.kinds.public_texts_votes import (
-    NOT_PROTECTED,
     PublicTextsKind,
     votes_by,
     voting_by,
 )
-from quietcorpus.pipelines.kinds.user_budgets import OF_NAMES, BudgetedUsers
+from quietcorpus.pipelines.kinds.user_budgets import BudgetedUsers
 from quietcorpus.pipelines.kinds.vote_room import few_users
 from quietcorpus.pipelines.spec.public_texts import PublicTextsSpec
 from quietcorpus.transforms.users.training_shards import shards_for
@@ -104,7 +104,9 @@ class UserTextsKind(PublicTextsKind):
     @property
     def limits(self) -> Sequence[str]:
         """Return what a reader may learn, beyond what every kind of release reveals."""
-        return [*OF_NAMES, *self.users.of_budgets, *self.of_pool, *NOT_PROTECTED]
+        budgets = self.spec.budgets
+        named = None if budgets is None else bool(budgets.epsilon)
+        return user_text_limits(named, is_narrowed=self.is_narrowed)
 
     @property
     def resolved(self) -> dict[str, Any]:

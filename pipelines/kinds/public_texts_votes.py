@@ -23,6 +23,7 @@ from quietcorpus.mechanisms.vote_estimates import can_smooth, least_texts
 from quietcorpus.mechanisms.vote_weights import weights
 from quietcorpus.mechanisms.votes import Votes
 from quietcorpus.pipelines.card import model as card
+from quietcorpus.pipelines.card.public_texts import text_limits
 from quietcorpus.pipelines.card.together import is_accounted
 from quietcorpus.pipelines.card.weakness import Weakness, of_unchosen
 from quietcorpus.pipelines.kinds import languages, noise
@@ -140,13 +141,12 @@ class PublicTextsKind(Kind):
     @property
     def limits(self) -> Sequence[str]:
         """Return what a reader may learn, beyond what every kind of release reveals."""
-        grows = "" if self.spec.is_pure else ", with a delta that grows faster than k"
-        return [f"{_OF_DOCUMENTS}{grows}", *self.of_pool, *NOT_PROTECTED]
+        return text_limits(is_pure=self.spec.is_pure, is_narrowed=self.is_narrowed)
 
     @property
-    def of_pool(self) -> Sequence[str]:
-        """Return what a narrowed pool does not protect."""
-        return [_OF_NARROWED] if self.voting.pool.open().manifest.guarantee else []
+    def is_narrowed(self) -> bool:
+        """Return whether the pool was narrowed by another release."""
+        return bool(self.voting.pool.open().manifest.guarantee)
 
     @property
     def expected_noise(self) -> Sequence[str]:
@@ -267,27 +267,6 @@ def _encoder(
     found = EncoderSource.resolve("mechanism.encoder", name or PACKAGED)
     found.check(manifest.encoder, "pool")
     return found
-
-
-_OF_DOCUMENTS = (
-    "what several documents of one person say together, or one document that the corpus holds "
-    "twice: the unit is one document, and k of them are protected at k times epsilon only"
-)
-_OF_NARROWED = (
-    "the units whose votes narrowed the pool, beyond the guarantee that it came with; if they are "
-    "of this corpus, both costs are theirs"
-)
-NOT_PROTECTED = (
-    "whether there is a release: a corpus without a document, with too many unreadable records, or "
-    "with an identifier twice, makes none",
-    "what is public: the pool's texts are released as they are, and may name people who are in "
-    "the corpus too",
-    "what an encoder's arithmetic gives away: the proof takes each embedding as a function of its "
-    "document alone; workers see to that, shape by shape, by encoding documents at every place of "
-    "a batch, beside others and beside blanks, and encode one by one where it does not hold",
-    "anything from whoever runs the release and sees the text, whom the documents' authors must "
-    "trust",
-)
 
 
 def tables(voting: Voting, rows: int | None, key: KeySource, noisy: Sums, _: None = None) -> Tables:

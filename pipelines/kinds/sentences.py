@@ -14,7 +14,7 @@ from quietcorpus.indexes.candidates import TEXT, CandidatesManifest
 from quietcorpus.mechanisms.deep_candidate import Utility
 from quietcorpus.mechanisms.guarantees import SentencePrivacy, Spending, round_up
 from quietcorpus.pipelines.card import model as card
-from quietcorpus.pipelines.card import statements
+from quietcorpus.pipelines.card.sentences import sentence_limits
 from quietcorpus.pipelines.kinds import languages, noise
 from quietcorpus.pipelines.kinds.job import Job, release_documents
 from quietcorpus.pipelines.kinds.kind import Account, Kind
@@ -24,7 +24,6 @@ from quietcorpus.pipelines.spec.sentences import SentencesSpec
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.sentences import (
-    SENTENCES_ROW_GROUP_ROWS,
     SentenceMechanism,
     SentencesParameters,
 )
@@ -181,22 +180,8 @@ class SentencesKind(Kind):
         if self.parameters.mechanism is SentenceMechanism.DEEP_CANDIDATE:
             resolved["candidates_number"] = self.manifest.candidates
         resolved |= self.chosen
-        return Account(spendings, total, resolved, self._not_protected(round_up(total.epsilon)))
-
-    def _not_protected(self, epsilon: float) -> list[str]:
-        most = self.spec.most_sentences
-        return [
-            f"how many sentences a document has, up to {most}; those beyond have no part in the "
-            "release",
-            f"what changes several sentences: a of them are protected at a * {epsilon:g} only, and "
-            "so is what each of them says alike, such as a name or a subject",
-            "anything from whoever runs the release and sees the text",
-            "what a sentence encoder's arithmetic gives away: the proof takes each embedding as a "
-            "function of its sentence alone; workers see to that, shape by shape, by encoding "
-            "sentences at every place of a batch, beside others and beside blanks, and encode one "
-            "by one where it does not hold",
-            statements.row_places(SENTENCES_ROW_GROUP_ROWS),
-        ]
+        limits = sentence_limits(self.spec.most_sentences, round_up(total.epsilon))
+        return Account(spendings, total, resolved, limits)
 
 
 def _directions(spec: SentencesSpec, source: CandidatesSource) -> int:

@@ -11,15 +11,10 @@ from typing import Protocol
 
 from quietcorpus.mechanisms.group_norms import GroupNorms
 from quietcorpus.mechanisms.guarantees import UserPrivacy
+from quietcorpus.pipelines.card.users import budget_limits
 from quietcorpus.pipelines.spec.users import GroupBudgets, budgets_key
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.users.users import Users
-
-OF_NAMES = (
-    "what a person writes under several names: each name is a user of its own",
-    "what other users write about a person",
-)
-"""The limits of a guarantee for users whom a column of the corpus names."""
 
 
 class UserSpec(Protocol):
@@ -118,14 +113,5 @@ class BudgetedUsers:
     @property
     def of_budgets(self) -> list[str]:
         """Return what a reader may learn, since only who has a budget takes part."""
-        if not self.spec.budgets:
-            return []
-        none = (
-            "names no listed group"
-            if self.spec.budgets.epsilon
-            else "has no number, or one below the least level,"
-        )
-        return [
-            f"who has no budget: users any of whose documents {none} have no part in the "
-            "release; a user of several groups has the least budget of them"
-        ]
+        budgets = self.spec.budgets
+        return budget_limits(None if budgets is None else bool(budgets.epsilon))

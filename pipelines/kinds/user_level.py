@@ -101,8 +101,7 @@ class UserLevelKind(Kind):
         self, job: Job, words: Sequence[str], vectors: npt.NDArray[np.float32]
     ) -> list[Written]:
         """Write the vectors of the words, float32 (n, d), in every form."""
-        limits = self.corpus.not_protected
-        promise = statements.guarantee(self.cost, limits, self.artefacts)
+        promise = statements.guarantee(self.cost, [], self.artefacts)
         return write_embeddings(
             words, vectors, promise, self.corpus.tokenizer, job.staging, job.key()
         )

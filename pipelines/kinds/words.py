@@ -17,10 +17,10 @@ from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.mechanisms.guarantees import MetricPrivacy, Spending, round_up
 from quietcorpus.pipelines.artefacts.distances import distance, matched
 from quietcorpus.pipelines.card import model as card
-from quietcorpus.pipelines.card import statements
 from quietcorpus.pipelines.card.document_losses import DELTA, DocumentBudget
 from quietcorpus.pipelines.card.parameters import disagree
 from quietcorpus.pipelines.card.weakness import Weakness, of_guarantee, of_words
+from quietcorpus.pipelines.card.words import word_limits
 from quietcorpus.pipelines.kinds import noise
 from quietcorpus.pipelines.kinds.job import Job, release_documents
 from quietcorpus.pipelines.kinds.kind import Account, Kind
@@ -34,8 +34,6 @@ from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.longest import Longest
 from quietcorpus.transforms.privatizers.words import (
-    WORDS_ROW_GROUP_ROWS,
-    WordMechanism,
     WordsParameters,
     parts_read,
 )
@@ -164,50 +162,14 @@ class WordsKind(Kind):
         if isinstance(given, MatchedEpsilon):
             resolved["matched"] = given.matching
         spendings = [Spending("documents", total)]
-        return Account(spendings, total, resolved, self._not_protected(), meaning=self.meaning)
-
-    def _not_protected(self) -> list[str]:
-        draws = self.spec.out_of_vocabulary == "draw"
-        length = (
-            "how many words (runs of letters) a document has, that is the length of its text, and "
-            "(statistically) which of them the index lacks: for those a word is drawn uniformly"
-            if draws
-            else "how many of a document's words the index knows: that is the length of its text"
+        parameters = self.parameters
+        limits = word_limits(
+            self.spec.mechanism,
+            parameters.tokenizer.description,
+            parameters.out_of_vocabulary,
+            is_private=self.index.manifest.provenance == "private",
         )
-        lines = [
-            length + "; two documents of different lengths are told apart",
-            "words that are far apart: the loss grows with their distance, see what epsilon means",
-            "a document's words together beyond the sum of their losses: the longer a document, "
-            "the more a reader learns of its subject, its language and its author",
-            statements.row_places(WORDS_ROW_GROUP_ROWS),
-            *statements.of_dictionaries(self.parameters.tokenizer),
-        ]
-        lines += _of_draws(self.spec.mechanism)
-        if self.index.manifest.provenance == "private":
-            lines.append(
-                "the people whose data the index was made from, beyond the guarantee that it came "
-                "with; if that is this corpus, both costs are theirs"
-            )
-        return lines
-
-
-def _of_draws(mechanism: WordMechanism) -> list[str]:
-    """Return what a mechanism's draws do not protect."""
-    match mechanism:
-        case WordMechanism.MADLIB | WordMechanism.VICKREY:
-            return [
-                "what floating-point noise gives away: the proof is for real numbers. The noise "
-                "that runs is bounded, so that the guarantee fails with a probability of order "
-                "10^-20 a word, and rounded; only nearest words are seen, and what rounding does "
-                "to them is tested, not bounded"
-            ]
-        case WordMechanism.BRR:
-            return []
-        case WordMechanism.TEM | WordMechanism.EXPONENTIAL:
-            return [
-                "which words there are, from a reader who can time the run: a worker computes the "
-                "distances of a word when it first meets it"
-            ]
+        return Account(spendings, total, resolved, limits, meaning=self.meaning)
 
 
 def _key(spec: WordsSpec) -> str:

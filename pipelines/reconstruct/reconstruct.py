@@ -21,6 +21,7 @@ from quietcorpus.pipelines.environment.signing import RELEASE_KEY, configured_ke
 from quietcorpus.pipelines.environment.version import (
     environment_digest,
     quietcorpus_version,
+    same_code,
     software,
 )
 from quietcorpus.pipelines.reconstruct.documents import documents
@@ -151,6 +152,7 @@ def _card(source: NoisyRelease, files: list[Written], created: str, found: Fitte
             "mechanism": source.mechanism.model_copy(update={"include": None}),
             "reconstruction": made,
             "files": [File(path=f.path, sha256=f.sha256, rows=f.rows) for f in files],
+            "code_sha256": same_code(source.card.code_sha256),
             "software": software(),
         }
     )

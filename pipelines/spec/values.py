@@ -154,6 +154,10 @@ Accepted = Annotated[
 ]
 
 
+NEEDED: dict[str, Reason] = {"e-mail addresses": "kept-addresses", "free text": "kept-text"}
+"""The looks of a kept column that a spec must accept by name, each with the reason."""
+
+
 def remedied(remedy: str, reason: Reason) -> str:
     """Return a remedy, and how to accept the reason of a refusal instead."""
     return f"{remedy}, or accept it by name: `accept: [{reason}]`"

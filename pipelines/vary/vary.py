@@ -23,6 +23,7 @@ from quietcorpus.pipelines.environment.signing import RELEASE_KEY, configured_ke
 from quietcorpus.pipelines.environment.version import (
     environment_digest,
     quietcorpus_version,
+    same_code,
     software,
 )
 from quietcorpus.pipelines.storage import files as storage
@@ -146,6 +147,7 @@ def _card(
             "mechanism": mechanism,
             "guarantee": source.guarantee.model_copy(update={"not_protected": limits}),
             "files": [File(path=f.path, sha256=f.sha256, rows=f.rows) for f in files],
+            "code_sha256": same_code(source.code_sha256),
             "software": software(),
         }
     )

@@ -1,0 +1,31 @@
+"""The parts of a card that the kinds for users share: the lines on what is not protected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+OF_NAMES = (
+    "what a person writes under several names: each name is a user of its own",
+    "what other users write about a person",
+)
+"""The limits of a guarantee for users whom a column of the corpus names."""
+
+
+def budget_limits(named: bool | None) -> list[str]:
+    """Return what a reader may learn where only who has a budget takes part.
+
+    `named`, if groups are names and not levels; None if users have no budgets of their own.
+    """
+    if named is None:
+        return []
+    none = "names no listed group" if named else "has no number, or one below the least level,"
+    return [
+        f"who has no budget: users any of whose documents {none} have no part in the "
+        "release; a user of several groups has the least budget of them"
+    ]
+
+
+def are_named(budgets: Mapping[str, Any] | None) -> bool | None:
+    """Return whether a card's budgets are of groups by name; None if it has none."""
+    return None if budgets is None else bool(budgets.get("epsilon"))
