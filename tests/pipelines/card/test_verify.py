@@ -115,7 +115,7 @@ TAMPERINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "unlisted data": (
         lambda r: edit_card(r, lambda card: card["files"].pop(0)),
-        "not part of the release; release.json lists no such file",
+        "release.json: files: compression.parquet is missing",
     ),
     "strange path": (
         lambda r: edit_card(r, lambda card: card["files"][0].update(path="../out/" + DATA)),
