@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import fspath
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,9 +12,12 @@ from quietcorpus.pipelines.environment.garbage import uncollected
 from quietcorpus.places import Place, absolute, process_restored
 from quietcorpus.transforms.errors import InputError
 
+_LOGGER = logging.getLogger("quietcorpus.verify")
+
 if TYPE_CHECKING:
     from quietcorpus.pipelines.card.loading import LoadedRelease
     from quietcorpus.pipelines.card.model import Card
+    from quietcorpus.pipelines.card.verify import Verified
     from quietcorpus.pipelines.release.dry_run import DryRun
     from quietcorpus.pipelines.spec.spec import Spec
 
@@ -181,6 +185,9 @@ def verify(
 ) -> Card:
     """Check every file of a release against its card, and refuse files that it does not list.
 
+    Sentences of the card, README.md and page.html are written again and compared, if this code
+    wrote them; else a warning names them.
+
     Args:
         release: the release's place.
         public_key: a PEM file of the key by which the card must be signed; without it, a signature
@@ -191,15 +198,26 @@ def verify(
     Raises:
         InputError: something differs from the card.
     """
-    from quietcorpus.pipelines.card.verify import verify as check
+    found = verified(release, public_key=public_key, ledger=ledger, progress=progress)
+    if found.not_compared:
+        names = ", ".join(found.not_compared)
+        _LOGGER.warning("%s: not compared, as other code wrote them: %s", release, names)
+    return found.card
+
+
+def verified(
+    release: Place, *, public_key: Place | None, ledger: Place | None, progress: bool
+) -> Verified:
+    """Verify a release as `verify` does; return its card with the names of what is not compared."""
+    from quietcorpus.pipelines.card.verify import verified as check
 
     key = None if public_key is None else fspath(public_key)
-    card = check(fspath(release), public_key=key, progress=progress)
+    found = check(fspath(release), public_key=key, progress=progress)
     if ledger is not None:
         from quietcorpus.pipelines.ledger.check import verify_counted
 
-        verify_counted(fspath(release), card, fspath(ledger))
-    return card
+        verify_counted(fspath(release), found.card, fspath(ledger))
+    return found
 
 
 @checked

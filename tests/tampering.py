@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from quietcorpus.mechanisms.guarantees import Guarantee, Spending
-from quietcorpus.pipelines.card.model import Card, GuaranteePart
+from quietcorpus.pipelines.card import page
+from quietcorpus.pipelines.card.model import Card, File, GuaranteePart
 from quietcorpus.pipelines.card.statements import budget
 from quietcorpus.pipelines.card.statements import guarantee as guarantee_part
 from quietcorpus.pipelines.card.verify import verify
@@ -132,3 +133,16 @@ def add_vocabulary(release: Path) -> None:
     digest = hashlib.sha256((release / "vocabulary.parquet").read_bytes()).hexdigest()
     entry = {"path": "vocabulary.parquet", "sha256": digest, "rows": 1}
     edit_card(release, lambda card: card["files"].append(entry))
+
+
+def redress(release: Path) -> None:
+    """Write README and page of a card that was changed, with their digests, as a release does."""
+    card = Card.model_validate_json((release / "release.json").read_bytes())
+
+    def content(file: File) -> list[bytes]:
+        return [(release / file.path).read_bytes()]
+
+    rows = page.first_rows(card.mechanism, card.files, content)
+    _, texts = page.texts(card, rows, None)
+    for name, text in texts.items():
+        (release / name).write_text(text, "utf-8")

@@ -7,7 +7,7 @@ parts that it holds, up to the point where noise is added.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from quietcorpus.transforms.errors import StageError
 
@@ -23,13 +23,15 @@ def joined(held: Iterable[Parts]) -> Parts:
     return parts
 
 
-def require_all(parts: Parts, count: int) -> None:
-    """Raise StageError unless these are the parts 0 .. count - 1, each once."""
+def require_all(parts: Parts, count: int, name: Callable[[int], str] = "number {}".format) -> None:
+    """Raise StageError unless these are the parts 0 .. count - 1, each once; `name` names one."""
     joined([parts])
     if sorted(parts) != list(range(count)):
+        lost = sorted(set(range(count)) - set(parts))
+        first = "" if not lost else f" (the first lost is {name(lost[0])})"
         raise StageError(
-            f"the engine lost a part: {len(set(parts) & set(range(count)))} of {count} are there; "
-            "run again, on another engine if that repeats"
+            f"the engine lost a part: {count - len(lost)} of {count} are there{first}; run again, "
+            "on another engine if that repeats"
         )
 
 

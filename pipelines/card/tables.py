@@ -100,9 +100,11 @@ def _is_written(field: pa.Field, kind: pa.DataType | None, *, copied: bool) -> b
 
 def _with_elements(kind: Any) -> Any:
     """Return a type of lists as Parquet names their items, as of a table that was read from it."""
-    if not pa.types.is_list(kind):
-        return kind
-    return pa.list_(pa.field("element", kind.value_type))
+    if pa.types.is_list(kind):
+        return pa.list_(pa.field("element", kind.value_type))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(pa.field("element", kind.value_type), kind.list_size)
+    return kind
 
 
 def _written_schema(uri: str, file: pq.ParquetFile) -> pa.Schema:

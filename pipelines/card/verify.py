@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import os
 import posixpath
 import stat
@@ -33,8 +32,6 @@ from quietcorpus.pipelines.terminal.progress import Display
 from quietcorpus.transforms.errors import InputError, blamed, client_errors
 from quietcorpus.transforms.shards import data_file
 
-_LOGGER = logging.getLogger("quietcorpus.verify")
-
 
 class Verified(NamedTuple):
     """A release that was verified.
@@ -49,11 +46,8 @@ class Verified(NamedTuple):
 
 
 def verify(path: str, *, public_key: str | None = None, progress: bool = False) -> Card:
-    """Check a release as `verified` does, and return its card; warn of what was not compared."""
-    found = verified(path, public_key=public_key, progress=progress)
-    if found.not_compared:
-        _LOGGER.warning("%s: not compared: %s", path, ", ".join(found.not_compared))
-    return found.card
+    """Check a release as `verified` does, and return its card."""
+    return verified(path, public_key=public_key, progress=progress).card
 
 
 def verified(path: str, *, public_key: str | None = None, progress: bool = False) -> Verified:

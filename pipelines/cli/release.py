@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ import click
 import quietcorpus as qc
 from quietcorpus.pipelines.cli.command import command, on_failure
 from quietcorpus.pipelines.cli.options import engine_option, processes_option, quiet_option
+from quietcorpus.releases import verified
 
 if TYPE_CHECKING:
     from quietcorpus.pipelines.card.model import Card
@@ -163,15 +165,26 @@ def release_claim(output: str, reason: str) -> Iterator[str]:
     "checked.",
 )
 @click.option("--ledger", "place", help="A ledger that must count the release, as the card states.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @quiet_option
-def verify(path: str, public_key: str | None, place: str | None, progress: bool) -> Iterator[str]:
+def verify(
+    path: str, public_key: str | None, place: str | None, as_json: bool, progress: bool
+) -> Iterator[str]:
     """Check the release at PATH (a folder or an object-store URI).
 
-    This compares every file's digest, row count and columns with release.json, and release.json
-    with its schema. It refuses files that are not listed. The exit code is 0 if everything matches.
+    This compares every file's digest, row count, columns, types and ranges with release.json, and
+    writes its sentences, README.md and page.html again to compare them. It refuses links and files
+    that are not listed. The exit code is 0 if everything matches. What other code wrote is named as
+    not compared.
     """
-    card = qc.verify(path, public_key=public_key, ledger=place, progress=progress)
+    card, left = verified(path, public_key=public_key, ledger=place, progress=progress)
+    if as_json:
+        found = {"release": path, "signed": public_key is not None, "not_compared": left}
+        yield json.dumps(found | {"card": json.loads(card.to_json())}, indent=2)
+        return
     yield f"verified  {path}: {len(card.files)} files are as release.json says"
+    if left:
+        yield f"not compared: {', '.join(left)}, which other code wrote than this one"
     if public_key is not None:
         yield f"signed    by the key in {public_key}"
     yield from _lines(card)

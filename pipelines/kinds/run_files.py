@@ -16,7 +16,7 @@ from apache_beam.transforms.window import GlobalWindows
 from quietcorpus.indexes.frequent_words import FrequentCounts
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.storage.files import read_bytes, write_bytes
-from quietcorpus.transforms.errors import redacted
+from quietcorpus.transforms.errors import StageError, client_errors, redacted
 from quietcorpus.transforms.reading.copies import Copies
 from quietcorpus.transforms.reading.documents import Reject
 from quietcorpus.transforms.sealed import seal_pieces, unseal
@@ -104,9 +104,18 @@ class _Write(beam.DoFn):
 
 
 def read_run_files(staging: str, key: ReleaseKey) -> tuple[list[Written], Tally]:
-    """Read the list: the files that the pipeline wrote, by path, and the tally of what it read."""
+    """Read the list: the files that the pipeline wrote, by path, and the tally of what it read.
+
+    Raises StageError if there is none.
+    """
     uri = f"{staging}/{_NAME}"
-    tally, *files = unseal(read_bytes(uri), uri, key).split(b"\n")
+    lost = (
+        "is missing: the engine lost every part of the corpus, or the step that lists what it "
+        "wrote; run again, on another engine if that repeats"
+    )
+    with client_errors(uri, lost, StageError):
+        content = read_bytes(uri)
+    tally, *files = unseal(content, uri, key).split(b"\n")
     # One by one, or dictionaries of all of them would be held beside the files.
     written = (Written(**orjson.loads(file)) for file in files)
     return sorted(written, key=lambda file: file.path), _tally(orjson.loads(tally))

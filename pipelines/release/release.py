@@ -223,7 +223,7 @@ def _publish(
     """Check what the job wrote, spend its budget, then publish it."""
     spec = job.spec
     written, tally = read_run_files(job.staging, key)
-    check_passes(tally, kind.passes, len(job.plan.splits))
+    check_passes(tally, kind.passes, job.plan.splits)
     check_tally(tally, spec)
     if len({file.path for file in written}) < len(written):
         raise doubled("a file")

@@ -13,17 +13,19 @@ from quietcorpus.pipelines.kinds.job import Job
 from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.transforms.errors import InputError, StageError, blamed
 from quietcorpus.transforms.parts import require_all
+from quietcorpus.transforms.reading.documents import Split
 from quietcorpus.transforms.reading.sources import require_unchanged, states
 from quietcorpus.transforms.shards import Tally, Written, data_file
 
 _LOGGER = logging.getLogger("quietcorpus.release")
 
 
-def check_passes(tally: Tally, passes: int, splits: int) -> None:
+def check_passes(tally: Tally, passes: int, splits: Sequence[Split]) -> None:
     """Check that every pass over the corpus has read every split, once."""
     names = {name for name, _ in tally.parts}
-    for name in names:
-        require_all(tuple(part for own, part in tally.parts if own == name), splits)
+    for name in sorted(names):
+        read = tuple(part for own, part in tally.parts if own == name)
+        require_all(read, len(splits), lambda part: f"number {part}, of {splits[part].uri}")
     if len(names) != passes:
         raise StageError(
             f"the engine lost a pass over the corpus: {len(names)} of {passes} are there; run "
@@ -36,9 +38,11 @@ def check_files(files: Sequence[Written], tally: Tally, shards: int) -> None:
     data = sorted(file.path for file in files if file.path.startswith("data/"))
     rows = sum(file.rows for file in files if file.path.startswith("data/"))
     if data != [data_file(number, shards) for number in range(shards)] or rows != tally.documents:
+        lost = [name for n in range(shards) if (name := data_file(n, shards)) not in data]
+        first = f" (the first lost is {lost[0]})" if lost else ""
         raise StageError(
-            f"the engine lost or doubled a part: {len(data)} files of {shards}, {rows} rows of "
-            f"{tally.documents}; run again, on another engine if that repeats"
+            f"the engine lost or doubled a part: {len(data)} files of {shards}{first}, {rows} rows "
+            f"of {tally.documents}; run again, on another engine if that repeats"
         )
 
 

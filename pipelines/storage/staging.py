@@ -74,15 +74,23 @@ def staging_area(output: str) -> Iterator[str]:
 @contextmanager
 def _locked(output: str) -> Iterator[str]:
     """Yield a new local staging area, with a lock that the kernel holds while this process runs."""
+    staging, lock = _new_lock(output)
+    with lock:
+        yield staging
+
+
+def _new_lock(output: str) -> tuple[str, BinaryIO]:
+    """Make a local staging area; return it and its lock, which is held until it is closed."""
     while True:
         staging = new_staging(output)
         os.mkdir(staging, mode=0o700)
-        with suppress(FileNotFoundError), open(f"{staging}/{_LOCK}", "wb") as lock:
+        with suppress(FileNotFoundError), ExitStack() as held:
+            lock = held.enter_context(open(f"{staging}/{_LOCK}", "wb"))
             fcntl.flock(lock, fcntl.LOCK_EX)
             # Another launcher may have deleted the folder as an abandoned one just before.
             if os.path.samestat(os.fstat(lock.fileno()), os.stat(lock.name)):
-                yield staging
-                return
+                held.pop_all()
+                return staging, lock
 
 
 @contextmanager
