@@ -19,10 +19,6 @@ from quietcorpus.pipelines import registry
 from quietcorpus.pipelines.card.parameters import Parameters, Part
 from quietcorpus.transforms.errors import shown
 
-if TYPE_CHECKING:
-    from quietcorpus.pipelines.card.model import Card, UsedArtefact
-    from quietcorpus.pipelines.card.weakness import Weakness
-
 UNKNOWN_KIND = "unknown_kind"
 """The type of the error for a card whose kind is not registered."""
 
@@ -81,7 +77,7 @@ class Mechanism(Part):
         return []
 
     def limits(
-        self, spendings: Sequence[Spending[Any]], artefacts: Sequence[UsedArtefact]
+        self, spendings: Sequence[Spending[Any]], artefacts: Sequence[Any]
     ) -> list[str] | None:
         """Return the card's lines on what this kind does not protect; None if it does not tell.
 
@@ -89,10 +85,11 @@ class Mechanism(Part):
         """
         return None
 
-    def weaknesses(self, card: Card) -> tuple[Sequence[Weakness], Sequence[Weakness]]:
+    def weaknesses(self, card: Any) -> tuple[Sequence[Any], Sequence[Any]]:
         """Return this kind's weaknesses that stand before those of the guarantee, and after them.
 
-        Raises what `limits` does.
+        `card` is the `model.Card` that this mechanism is on, which is made of this class. Raises
+        what `limits` does.
         """
         return [], []
 
