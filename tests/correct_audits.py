@@ -29,7 +29,7 @@ from quietcorpus.indexes.word_index_manifest import IndexManifest
 from quietcorpus.mechanisms.accounting import Schedule
 from quietcorpus.mechanisms.bag_of_words import Accounting
 from quietcorpus.mechanisms.ballots import Ballots
-from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
+from quietcorpus.mechanisms.clipped_sum import ClippedSum
 from quietcorpus.mechanisms.deep_candidate import DeepCandidate, Utility
 from quietcorpus.mechanisms.group_norms import GroupNorms
 from quietcorpus.mechanisms.guarantees import UserPrivacy
@@ -46,13 +46,16 @@ from quietcorpus.pipelines.audit import words as audit_words
 from quietcorpus.pipelines.audit.embedded_words import besides_words
 from quietcorpus.pipelines.audit.inputs import made_up_words
 from quietcorpus.pipelines.audit.sentence_documents import Releases
-from quietcorpus.pipelines.audit.users import of_accounting
 from quietcorpus.pipelines.audit.vocabulary import of_vocabulary
 from quietcorpus.pipelines.audit.word_documents import HeldIndex
+from quietcorpus.pipelines.kinds.embeddings_counted import CountedEmbeddingsKind
+from quietcorpus.pipelines.kinds.embeddings_trained import TrainedEmbeddingsKind
 from quietcorpus.pipelines.kinds.embeddings_users import UserCorpus
+from quietcorpus.pipelines.kinds.limited_precision import VocabularyStep
 from quietcorpus.pipelines.kinds.public_texts_users import UserTextsKind
 from quietcorpus.pipelines.kinds.public_texts_votes import PublicTextsKind, votes_by
 from quietcorpus.pipelines.kinds.user_budgets import BudgetedUsers
+from quietcorpus.pipelines.spec.embeddings import WordEmbeddingsSpec
 from quietcorpus.pipelines.spec.public_texts import PublicTextsSpec
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
 from quietcorpus.transforms.artefacts.pool import PoolSource
@@ -125,6 +128,9 @@ CLIP, SIGMA = Fraction(1, 2), Fraction(2)
 RATE, TAKEN, DELTA = Fraction(1, 10), 40, Fraction(1, 10**5)
 
 
+LISTED_TERMS = VocabularyStep(None, None, None, UNICODE_WORDS)
+
+
 def bags() -> Audits:
     return audit_bags.of_documents(BAGS, 64, 64)
 
@@ -138,7 +144,7 @@ def per_entry() -> Audits:
 
 
 def histogram() -> Audits:
-    return audit_bags.of_histogram(Histogram(4, Fraction(2)))
+    return audit_bags.of_histogram(Histogram(4, Fraction(2)), LISTED_TERMS)
 
 
 def choice() -> ThresholdedVocabulary:
@@ -146,15 +152,25 @@ def choice() -> ThresholdedVocabulary:
 
 
 def selection() -> Audits:
-    return of_vocabulary(choice())
+    return of_vocabulary(VocabularyStep(None, choice(), None, UNICODE_WORDS))
 
 
 def user_choice() -> UserVocabulary:
     return UserVocabulary(3, Fraction(2), Fraction(1, 10**6))
 
 
+def embeddings_spec(**block: Any) -> WordEmbeddingsSpec:
+    given = {"kind": "word-embeddings", "method": "cooccurrence", "user": "by", "users": 1000}
+    rest = {"epsilon": 50, "delta": float(DELTA), "vocabulary": {"public": "nowhere"}}
+    return WordEmbeddingsSpec.model_validate(given | rest | {"dimensions": 4, "window": 2} | block)
+
+
+def corpus_of(spec: WordEmbeddingsSpec, choice: UserVocabulary | None = None) -> UserCorpus:
+    return UserCorpus(spec, None, choice, None, UNICODE_WORDS)
+
+
 def user_selection() -> Audits:
-    return embeddings.of_choice(UserCorpus(None, None, user_choice(), None, UNICODE_WORDS))  # type: ignore[arg-type]
+    return embeddings.of_choice(corpus_of(embeddings_spec(), user_choice()))
 
 
 def words_of(
@@ -291,16 +307,26 @@ def training() -> Training:
     return Training(SkipGram(4, 2, 1, float(CLIP)), ClippedSum(SIGMA), 10.0, 0.05)
 
 
+class _Trained(TrainedEmbeddingsKind):
+    """A kind whose training is the one above."""
+
+    @property
+    def training(self) -> Training:
+        return training()
+
+
 def users() -> Audits:
     schedule = Schedule.of({"": Fraction(50)}, {"": RATE}, SIGMA, DELTA, TAKEN)
-    stated = UserPrivacy(schedule.spent(schedule.groups[0], TAKEN), DELTA)
-    step = training()
-    return [
-        *of_accounting(stated, {"": (RATE, step.mechanism.deviation / STEPS, TAKEN)}),
-        embeddings.of_sums(
-            "a step's sums", ClippedSum(SIGMA), partial(embeddings.step_released, step)
-        ),
-    ]
+    spec = embeddings_spec(method="sgd", training={"steps": TAKEN, "lot": 10})
+    assert spec.training is not None
+    return embeddings.audits(_Trained(corpus_of(spec), spec.training, schedule, 10, None))
+
+
+def counted() -> Audits:
+    """Counts of users in teams, of whom one has no part."""
+    budgets = {"column": "team", "epsilon": {name: float(one) for name, one in TEAMS.items()}}
+    corpus = corpus_of(embeddings_spec(epsilon=None, budgets=budgets))
+    return embeddings.audits(CountedEmbeddingsKind(corpus, NORMS))
 
 
 class _Pool(PoolSource):
@@ -439,6 +465,6 @@ CORRECT: dict[str, Callable[[], Audits]] = {
         *(near_words, far_words, all_words),
         *(sentence_utilities, sentence_depths, projected_mean, embedded_words),
         *(brr, candidates, many_candidates, truncation, users, voters, voting_users, tem, floats),
-        *(pure_voters, pure_voting_users),
+        *(pure_voters, pure_voting_users, counted),
     )
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -24,13 +25,16 @@ from correct_audits import (
 from planting import Faults, of, without_place
 
 import quietcorpus.mechanisms.histogram
+import quietcorpus.transforms.histogram
 import quietcorpus.transforms.privatizers.bags
+import quietcorpus.transforms.vocabulary
 from quietcorpus.mechanisms.bag_of_words import BagOfWords
 from quietcorpus.mechanisms.clipped_sum import ClippedSum
 from quietcorpus.mechanisms.exact import Bounds, Law, TwoSided
 from quietcorpus.mechanisms.geometric import DenseNoise
 from quietcorpus.mechanisms.histogram import Histogram, ThresholdedVocabulary
 from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
+from quietcorpus.transforms.tokens import tokens_of
 
 
 def louder(patch: Patch) -> None:
@@ -128,6 +132,32 @@ def low_threshold(patch: Patch) -> None:
     patch.setattr(ThresholdedVocabulary, "threshold", choice().threshold - 1)
 
 
+def tokens_twice(patch: Patch) -> None:
+    """Every token of a document counts twice."""
+    real = quietcorpus.transforms.histogram._counted
+    patch.setattr(quietcorpus.transforms.histogram, "_counted", lambda *given: 2 * real(*given))
+
+
+def frequencies_of_tokens(patch: Patch) -> None:
+    """A term's tokens in place of the documents that have it."""
+
+    def counted(documents: Any, tokenizer: Any) -> Any:
+        tokens = tokens_of(documents.texts, tokenizer)
+        words = [word for text in documents.texts.to_pylist() for word in text.split()]
+        return dict(Counter(words)), len(tokens.starts)
+
+    patch.setattr(quietcorpus.transforms.vocabulary, "count_documents", counted)
+
+
+def by_exact_sums(patch: Patch) -> None:
+    """Terms that are selected by their frequencies, without the noise."""
+
+    def exact(self: ThresholdedVocabulary, terms: Any, sums: Any, stream: Any) -> Any:
+        return np.asarray(sums) >= self.threshold
+
+    patch.setattr(ThresholdedVocabulary, "select", exact)
+
+
 FAULTS: Faults = {
     "half the noise on bags, by law": (of(bags, louder), "documents: the noise's law"),
     "half the noise on bags, by draws": (of(bags, louder), "documents: 4 tokens"),
@@ -174,6 +204,18 @@ FAULTS: Faults = {
     ),
     "rare terms dropped by their frequency": (
         of(selection, rare_dropped),
+        "vocabulary: one term, by frequency",
+    ),
+    "tokens counted twice in a histogram": (
+        of(histogram, tokens_twice),
+        "histogram: what a token changes",
+    ),
+    "tokens in place of documents": (
+        of(selection, frequencies_of_tokens),
+        "vocabulary: what a token changes",
+    ),
+    "terms selected by their exact frequencies": (
+        of(selection, by_exact_sums),
         "vocabulary: one term, by frequency",
     ),
     "a threshold too low by one": (

@@ -1,16 +1,26 @@
-"""Faults in the training of word embeddings, and the audits that tell."""
+"""Faults in the training and the counts of word embeddings, and the audits that tell."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import correct_audits
 import numpy as np
-from correct_audits import CLIP, SIGMA, Patch, training, users
+from correct_audits import CLIP, SIGMA, Patch, counted, training, user_selection, users
+from faulty_users import apart_by_file, apart_by_group, named_as_spelt, nobody_is_somebody
 from planting import Faults, of
 
-import quietcorpus.pipelines.audit.embeddings
+import quietcorpus.mechanisms.sampled_users
+import quietcorpus.transforms.users.cooccurrence
+import quietcorpus.transforms.users.user_vocabulary
 from quietcorpus.mechanisms.accounting import Schedule
 from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
+from quietcorpus.mechanisms.sampled_users import SampledUsers
 from quietcorpus.mechanisms.user_training import Training
+from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
+from quietcorpus.transforms.users.cooccurrence import Cooccurrences
+from quietcorpus.transforms.users.user_vocabulary import BoundWords
+from quietcorpus.transforms.users.users import NO_BUDGET, BoundShare, Users
 
 
 def squared_norm(patch: Patch) -> None:
@@ -19,11 +29,46 @@ def squared_norm(patch: Patch) -> None:
     patch.setattr(correct_audits, "training", lambda: wrong)
 
 
-def unclipped(patch: Patch) -> None:
-    def asked(values: np.ndarray, dither: np.ndarray) -> np.ndarray:
-        return np.floor(values * STEPS + (dither + 0.5) / 2**16).astype(np.int64)
+def asked(values: np.ndarray, dither: np.ndarray, *_: int) -> np.ndarray:
+    """What a user asks for, without a bound."""
+    return np.floor(values * STEPS + (dither + 0.5) / 2**16).astype(np.int64)
 
-    patch.setattr(quietcorpus.pipelines.audit.embeddings, "clipped", asked)
+
+def unclipped(patch: Patch) -> None:
+    patch.setattr(quietcorpus.mechanisms.sampled_users, "clipped", asked)
+
+
+def clipped_by(axis: str) -> Any:
+    """An update that is clipped once for each word's vector, or for each dimension."""
+
+    def plant(patch: Patch) -> None:
+        real = quietcorpus.mechanisms.sampled_users.clipped
+
+        def apart(values: Any, dither: Any) -> Any:
+            if axis == "column":
+                return apart_rows(values.T, dither.T).T
+            return apart_rows(values, dither)
+
+        def apart_rows(values: Any, dither: Any) -> Any:
+            rows = zip(np.ascontiguousarray(values), np.ascontiguousarray(dither), strict=True)
+            return np.stack([real(own, bits) for own, bits in rows])
+
+        patch.setattr(quietcorpus.mechanisms.sampled_users, "clipped", apart)
+
+    return plant
+
+
+def clipped_together(patch: Patch) -> None:
+    """A worker clips the sum of its users' updates, in place of each."""
+    unclipped(patch)
+    real = SampledUsers.sums
+
+    def bounded(self: SampledUsers, *others: Any) -> Any:
+        sums = real(self, *others)
+        length = np.sqrt((sums.astype(float) ** 2).sum())
+        return np.floor(sums * min(1.0, STEPS / max(1.0, length))).astype(np.int64)
+
+    patch.setattr(SampledUsers, "sums", bounded)
 
 
 def one_step_stated(patch: Patch) -> None:
@@ -32,12 +77,212 @@ def one_step_stated(patch: Patch) -> None:
     patch.setattr(Schedule, "spent", lambda self, group, done: real(self, group, 1))
 
 
+def same_users(patch: Patch) -> None:
+    """The users of the first step take part in every step."""
+    real = SampledUsers.sampled
+    patch.setattr(SampledUsers, "sampled", lambda self, _: real(self, 0))
+
+
+def sampled_twice_as_often(patch: Patch) -> None:
+    real = SampledUsers.__init__
+
+    def often(self: SampledUsers, *given: Any) -> None:
+        real(self, *given)
+        self._largest = self._largest + np.minimum(self._largest, ~self._largest)
+
+    patch.setattr(SampledUsers, "__init__", often)
+
+
+def nobody_leaves(patch: Patch) -> None:
+    """Users take part after the steps that their budget allows."""
+    real = SampledUsers.__init__
+
+    def forever(self: SampledUsers, *given: Any) -> None:
+        real(self, *given)
+        self._steps = self._steps + 1_000
+
+    patch.setattr(SampledUsers, "__init__", forever)
+
+
+def silent_steps(patch: Patch) -> None:
+    patch.setattr(Training, "noisy", lambda self, step, sums, stream: sums)
+
+
+def one_noise_for_all_rows(patch: Patch) -> None:
+    """A row of noise that is added to every row of a step's sums."""
+    real = Training.noisy
+
+    def shared(self: Training, step: int, sums: Any, stream: Any) -> Any:
+        return sums + real(self, step, np.zeros_like(sums[:1]), stream)
+
+    patch.setattr(Training, "noisy", shared)
+
+
+def unclipped_counts(patch: Patch) -> None:
+    """Counts as they are: a user of many pairs has more than others."""
+    module = quietcorpus.transforms.users.cooccurrence
+    real = module.contribution
+
+    def whole(texts: Any, window: int, size: int) -> Any:
+        cells, values = real(texts, window, size)
+        return cells, values * len(texts)
+
+    patch.setattr(module, "contribution", whole)
+    patch.setattr(module, "clipped", asked)
+
+
+def largest_norm(patch: Patch) -> None:
+    """The norm of the largest budget for all users."""
+    module = quietcorpus.transforms.users.cooccurrence
+    real = module.clipped
+    patch.setattr(module, "clipped", lambda values, bits, _: real(values, bits))
+
+
+def added_twice(patch: Patch) -> None:
+    module = quietcorpus.transforms.users.cooccurrence
+    real = module.each_once
+    patch.setattr(module, "each_once", lambda own: (user for user in real(own) for _ in "12"))
+
+
+def largest_group(patch: Patch) -> None:
+    """The largest budget of a user of several."""
+    real = BoundShare.add_input
+    patch.setattr(BoundShare, "create_accumulator", lambda self: (-1, []))
+
+    def most(self: BoundShare, share: Any, more: Any) -> Any:
+        return max(share[0], more[0]), real(self, share, more)[1]
+
+    patch.setattr(BoundShare, "add_input", most)
+
+
+def without_budget(patch: Patch) -> None:
+    """Users without a budget count, by the least norm that buys anything."""
+    real = Users.numbers
+
+    def some(self: Users, documents: Any) -> list[int]:
+        return [1 if group == NO_BUDGET else group for group in real(self, documents)]
+
+    patch.setattr(Users, "numbers", some)
+
+
+def silent_counts(patch: Patch) -> None:
+    """The sums of a block, as they are."""
+    real = Cooccurrences.noisy
+
+    def exact(self: Cooccurrences, number: int, packed: Any, vocabulary: Any, key: Any) -> Any:
+        nothing = (packed[0], bytes(len(packed[1])))
+        noise = real(self, number, nothing, vocabulary, key)
+        return real(self, number, packed, vocabulary, key) - noise
+
+    patch.setattr(ClippedSum, "release", lambda self, sums, stream, addresses: sums)
+    patch.setattr(Cooccurrences, "noisy", exact)
+
+
+def one_noise_for_a_block(patch: Patch) -> None:
+    """One number of noise for all cells of a block."""
+    real = ClippedSum.release
+
+    def shared(self: ClippedSum, sums: Any, stream: Any, addresses: Any) -> Any:
+        return sums + real(self, np.zeros_like(sums[:, :1]), stream, addresses)
+
+    patch.setattr(ClippedSum, "release", shared)
+
+
+def whole_weights(patch: Patch) -> None:
+    """The whole norm for each of a user's words."""
+
+    def weights(shares: Any, _: UserVocabulary) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for _, words in shares:
+            for word in words:
+                found[word] = found.get(word, 0) + STEPS
+        return found
+
+    patch.setattr(quietcorpus.transforms.users.user_vocabulary, "weights_of", weights)
+
+
+def twice_the_words(patch: Patch) -> None:
+    """Twice as many words of a user, whose weights are as short together."""
+    real = BoundWords.__init__
+    patch.setattr(BoundWords, "__init__", lambda self, words: real(self, 2 * words))
+    patch.setattr(
+        UserVocabulary, "weight", lambda self, words: int(np.sqrt(STEPS * STEPS // words))
+    )
+
+
 FAULTS: Faults = {
     "sigma C^2 for sigma C, by accounting": (of(users, squared_norm), "accounting"),
     "sigma C^2 for sigma C, by draws": (
         of(users, squared_norm),
         "a step's sums, with and without a user",
     ),
-    "users who are not clipped": (of(users, unclipped), "a step's sums, with and without a user"),
+    "users who are not clipped": (of(users, unclipped), "a user's update"),
+    "updates clipped once for each word": (of(users, clipped_by("row")), "a user's update"),
+    "updates clipped once for each dimension": (
+        of(users, clipped_by("column")),
+        "a user's update",
+    ),
+    "updates clipped after their sum": (of(users, clipped_together), "updates of nobody"),
+    "trained users of two files for one": (of(users, apart_by_file), "a user's update"),
+    "a trained user of a number for each of its types": (
+        of(users, named_as_spelt),
+        "a user's update",
+    ),
+    "training on documents of nobody": (of(users, nobody_is_somebody), "updates of nobody"),
     "one step accounted for, of 40": (of(users, one_step_stated), "accounting"),
+    "the same users in every step": (of(users, same_users), "users of 2 steps"),
+    "users sampled twice as often": (of(users, sampled_twice_as_often), "users of 1 step"),
+    "users who never leave": (of(users, nobody_leaves), "users after their last step"),
+    "steps that skip their noise": (
+        of(users, silent_steps),
+        "a step's sums, with and without a user",
+    ),
+    "one noise for all rows of a step": (
+        of(users, one_noise_for_all_rows),
+        "a step's sums, with and without a user",
+    ),
+    "counts that are not clipped": (of(counted, unclipped_counts), "a user's counts: group gold"),
+    "the largest norm for the counts of every budget": (
+        of(counted, largest_norm),
+        "a user's counts: group silver",
+    ),
+    "users whose counts are added twice": (
+        of(counted, added_twice),
+        "a user's counts: group gold",
+    ),
+    "counted users of two files for one": (
+        of(counted, apart_by_file),
+        "a user's counts: group gold",
+    ),
+    "counts in each of a user's groups": (
+        of(counted, apart_by_group),
+        "a user's counts: group tin",
+    ),
+    "counts by the largest budget of several": (
+        of(counted, largest_group),
+        "a user's counts: group tin",
+    ),
+    "counts of users without a budget": (of(counted, without_budget), "counts of nobody"),
+    "counts of documents of nobody": (of(counted, nobody_is_somebody), "counts of nobody"),
+    "counts that skip their noise": (
+        of(counted, silent_counts),
+        "the counts, with and without a user",
+    ),
+    "one noise for a block of counts": (
+        of(counted, one_noise_for_a_block),
+        "the counts, with and without a user",
+    ),
+    "the whole norm for each of a user's words": (
+        of(user_selection, whole_weights),
+        "vocabulary: a user's weights",
+    ),
+    "twice as many words of a user": (
+        of(user_selection, twice_the_words),
+        "vocabulary: words of a user",
+    ),
+    "words of users of two files for one": (
+        of(user_selection, apart_by_file),
+        "vocabulary: a user's weights",
+    ),
+    "words of nobody": (of(user_selection, nobody_is_somebody), "vocabulary: weights of nobody"),
 }

@@ -7,7 +7,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from correct_audits import (
     DELTA,
     PURE_NORMS,
@@ -17,6 +16,7 @@ from correct_audits import (
     voters,
     voting_users,
 )
+from faulty_users import apart_by_file, apart_by_group, named_as_spelt, nobody_is_somebody
 from planting import Faults, of
 
 import quietcorpus.mechanisms.pure_votes
@@ -28,9 +28,8 @@ from quietcorpus.mechanisms.pure_votes import PureVotes
 from quietcorpus.mechanisms.votes import Votes
 from quietcorpus.pipelines.kinds.public_texts_users import UserTextsKind
 from quietcorpus.pipelines.kinds.public_texts_votes import PublicTextsKind
-from quietcorpus.transforms.reading.spelling import as_text
 from quietcorpus.transforms.users.sparse_sums import pack, summed, unpack
-from quietcorpus.transforms.users.users import NO_BUDGET, Users
+from quietcorpus.transforms.users.users import NO_BUDGET
 from quietcorpus.transforms.users.votes import Share, UserVoting
 from quietcorpus.transforms.votes import Strata, Voting
 
@@ -143,28 +142,6 @@ def clipped_in_reading(patch: Patch) -> None:
     patch.setattr(UserVoting, "clipped", lambda self, user, share, stream: unpack(share[1]))
 
 
-def users_by_name_and_group(patch: Patch) -> None:
-    """A user of two groups counts once in each."""
-    real = UserVoting.votes_of_users
-
-    def named(self: UserVoting, *others: Any) -> Any:
-        for user, group, votes in real(self, *others):
-            yield user + bytes([group % 256]), group, votes
-
-    patch.setattr(UserVoting, "votes_of_users", named)
-
-
-def named_as_spelt(patch: Patch) -> None:
-    """Users named by text, which is another for the same number of another type."""
-
-    def spelt(values: Any, *_: Any) -> Any:
-        if pa.types.is_floating(values.type):
-            return [None if one is None else str(one) for one in values.to_pylist()]
-        return as_text(values).to_pylist()
-
-    patch.setattr(quietcorpus.transforms.users.users, "spelled", spelt)
-
-
 def last_group(patch: Patch) -> None:
     """The largest budget of a user of several groups."""
 
@@ -183,16 +160,6 @@ def any_group(patch: Patch) -> None:
         return (own for own in real(self, *others) if own[1] != NO_BUDGET)
 
     patch.setattr(UserVoting, "votes_of_users", some)
-
-
-def nobody_votes(patch: Patch) -> None:
-    """All documents without a user are those of one."""
-    real = Users.digests
-
-    def named(self: Users, documents: Any, key: Any) -> Any:
-        return [own or bytes(16) for own in real(self, documents, key)]
-
-    patch.setattr(Users, "digests", named)
 
 
 def other_labels_count(patch: Patch) -> None:
@@ -376,8 +343,12 @@ FAULTS: Faults = {
         of(voting_users, clipped_in_reading),
         "a user's votes: group gold",
     ),
+    "voting users of two files for one": (
+        of(voting_users, apart_by_file),
+        "a user's votes: group silver",
+    ),
     "users counted in each of their groups": (
-        of(voting_users, users_by_name_and_group),
+        of(voting_users, apart_by_group),
         "a user's votes: group tin",
     ),
     "one user of a number for each of its types": (
@@ -389,7 +360,7 @@ FAULTS: Faults = {
         "a user's votes: group tin",
     ),
     "a user with a document without a budget": (of(voting_users, any_group), "votes of nobody"),
-    "documents of nobody": (of(voting_users, nobody_votes), "votes of nobody"),
+    "documents of nobody": (of(voting_users, nobody_is_somebody), "votes of nobody"),
     "documents of other labels": (of(voting_users, other_labels_count), "votes of nobody"),
     "documents in place of users": (
         of(voting_users, documents_vote),

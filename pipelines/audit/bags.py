@@ -34,8 +34,8 @@ def audits(kind: BagOfWordsKind) -> list[Exact | Sampled]:
     size = kind.vocabulary.size or max(bins or 0, _PRIVATE_SIZE)
     histogram = kind.histogram
     return [
-        *(of_vocabulary(kind.vocabulary.selection) if kind.vocabulary.selection else []),
-        *(of_histogram(histogram) if histogram else []),
+        *of_vocabulary(kind.vocabulary),
+        *(of_histogram(histogram, kind.vocabulary) if histogram else []),
         *of_documents(kind.parameters, size, bins or size),
     ]
 

@@ -61,7 +61,7 @@ _HEARD: dict[str, _Sums] = {}
 
 
 @dataclass(frozen=True)
-class _Key:
+class FixedKey:
     """A source of one key, for corpora whose users' random bits must not differ."""
 
     key: ReleaseKey
@@ -131,13 +131,14 @@ def _all_of(heard: str, terms: Sequence[bytes], sums: Sequence[int]) -> npt.NDAr
     return np.ones(len(terms), dtype=np.bool_)
 
 
-def of_all_words(
-    selection: UserVocabulary | ThresholdedVocabulary, name: str
-) -> UserVocabulary | ThresholdedVocabulary:
-    """Return a selection of every word, whose sums `heard` returns by this name."""
-    given = {field.name: getattr(selection, field.name) for field in fields(selection)}
-    made = _AllWords if isinstance(selection, UserVocabulary) else _AllTerms
-    return made(**given, heard=name)
+def of_all_words(selection: UserVocabulary, name: str) -> UserVocabulary:
+    """Return a choice of every word, whose weights `heard` returns by this name."""
+    return _AllWords(selection.words, selection.epsilon, selection.delta, name)
+
+
+def of_all_terms(selection: ThresholdedVocabulary, name: str) -> ThresholdedVocabulary:
+    """Return a selection of every term, whose frequencies `heard` returns by this name."""
+    return _AllTerms(selection.precision, selection.epsilon, selection.delta, name)
 
 
 def heard(name: str) -> _Sums:
@@ -197,7 +198,7 @@ def _job(mechanism: MechanismSpec, rows: Sequence[Row], folder: str, key: Releas
     _write(rows, f"{folder}-in", spec)
     planned = plan(spec.corpus)
     shards = make_shards(planned.splits, key.stage("shards", 1))
-    return Job(spec, planned, shards, _Key(key), f"{folder}-staging")
+    return Job(spec, planned, shards, FixedKey(key), f"{folder}-staging")
 
 
 def _write(rows: Sequence[Row], folder: str, spec: Spec) -> None:

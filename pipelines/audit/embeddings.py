@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
@@ -11,25 +14,44 @@ import numpy.typing as npt
 
 from quietcorpus.evaluation.audits.accounting import epsilon_recomputed
 from quietcorpus.evaluation.audits.findings import Exact, Sampled
-from quietcorpus.evaluation.audits.lower_bound import chance_at_least, epsilon_at_least
-from quietcorpus.mechanisms.accounting import epsilon_of, noise_multiplier_for
-from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum, clipped
+from quietcorpus.evaluation.audits.lower_bound import (
+    LowerBound,
+    chance_at_least,
+    epsilon_at_least,
+)
+from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.mechanisms.accounting import Group, epsilon_of, noise_multiplier_for
+from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
 from quietcorpus.mechanisms.guarantees import round_up
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.sampled_users import SampledUsers, Texts
 from quietcorpus.mechanisms.user_training import Training
 from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
-from quietcorpus.pipelines.audit.inputs import fresh_stream, stage
-from quietcorpus.pipelines.audit.users import of_accounting, once
-from quietcorpus.pipelines.audit.vocabulary import any_selected, terms_selected
+from quietcorpus.pipelines.audit import user_texts
+from quietcorpus.pipelines.audit.inputs import SOURCE, made_up_words
+from quietcorpus.pipelines.audit.users import (
+    UserChanges,
+    of_accounting,
+    of_group,
+    of_nobodys,
+    once,
+)
+from quietcorpus.pipelines.audit.vocabulary import Selecting, any_selected, terms_selected
 from quietcorpus.pipelines.kinds.embeddings_counted import CountedEmbeddingsKind
 from quietcorpus.pipelines.kinds.embeddings_trained import TrainedEmbeddingsKind
 from quietcorpus.pipelines.kinds.embeddings_users import UserCorpus
 from quietcorpus.pipelines.kinds.kind import Kind
+from quietcorpus.pipelines.kinds.training_workers import STAGE
+from quietcorpus.transforms.users.cooccurrence import Cooccurrences
+from quietcorpus.transforms.users.sparse_sums import pack
 
 _DELTA = Fraction(1, 100)
 """The delta of audits by draws: at the release's own, events that tell users apart are not seen."""
 _NUMBERS = 4
 _WORDS_AT_MOST = 8
 _TAIL_BITS = 256
+_USERS = 1_000
+_CELLS = 1 << 20  # of a block, whose noise is drawn at once
 
 
 def audits(kind: Kind) -> list[Exact | Sampled]:
@@ -41,43 +63,144 @@ def audits(kind: Kind) -> list[Exact | Sampled]:
 
 
 def of_trained(kind: TrainedEmbeddingsKind) -> list[Exact | Sampled]:
-    """Return audits of the vocabulary, of every group's accounting, and of a step's noisy sums."""
+    """Return audits of the vocabulary, of every group's users in a step, and of noisy sums."""
     training, schedule = kind.training, kind.schedule
     noise = training.mechanism.deviation / STEPS
     courses = {g.name: (g.rate, noise, min(g.steps, kind.until)) for g in schedule.groups}
+    changes = user_texts.of_updates(kind)
+    whole = np.zeros((1, _NUMBERS), dtype=np.int64)
+    whole[0, 0] = STEPS
     return [
         *of_choice(kind.corpus),
+        *(
+            _of_longest("a user's update", changes, group.name, number)
+            for number, group in enumerate(schedule.groups)
+            if group.rate and group.steps
+        ),
+        of_nobodys("updates", changes),
+        *of_sampling(kind),
         *of_accounting(kind.spendings[-1].guarantee, courses),
-        of_sums("a step's sums", training.mechanism, partial(step_released, training)),
+        _of_sums(
+            "a step's sums",
+            training.mechanism,
+            lambda: whole,
+            partial(step_released, training),
+        ),
     ]
 
 
 def of_counted(kind: CountedEmbeddingsKind) -> list[Exact | Sampled]:
-    """Return audits of the vocabulary, of every group's accounting, and of the noisy counts."""
-    mechanism = kind.norms.mechanism
-    courses = once(kind.norms)
+    """Return audits of the vocabulary, of every group's users, of their cost, and of counts."""
+    changes = user_texts.of_counts(kind)
+    used = [(number, name) for number, (name, most) in enumerate(kind.norms.most.items()) if most]
     return [
         *of_choice(kind.corpus),
-        *of_accounting(kind.spendings[-1].guarantee, courses),
-        of_sums("the counts", mechanism, partial(sums_released, mechanism)),
+        *(_of_longest("a user's counts", changes, name, number) for number, name in used),
+        of_nobodys("counts", changes),
+        *of_accounting(kind.spendings[-1].guarantee, once(kind.norms)),
+        _of_sums(
+            "the counts",
+            kind.norms.mechanism,
+            lambda: changes.telling(used[-1][0], _NUMBERS),
+            partial(counts_released, kind.counting),
+        ),
     ]
 
 
-def of_sums(
-    name: str, mechanism: ClippedSum, draw: Callable[[npt.NDArray[np.int64], int], npt.NDArray]
+def _of_longest(name: str, changes: UserChanges, group: str, number: int) -> Exact:
+    """Return the audit of what a group's users add to exact sums."""
+    return Exact(
+        f"{name}{of_group(group)}",
+        1.0,
+        "The figure is the length of what a user adds to the exact sums of a job, in units of the "
+        "norm of the group: the largest of users of few and of many documents, in several files "
+        "and splits, and of one whose documents name several groups.",
+        lambda: changes.largest(number),
+    )
+
+
+def _of_sums(
+    name: str,
+    mechanism: ClippedSum,
+    change: Callable[[], npt.NDArray[np.int64]],
+    draw: Callable[[npt.NDArray[np.int64], int], npt.NDArray[np.int64]],
 ) -> Sampled:
-    """Return the audit of noisy sums with and without a user."""
-    absent = np.zeros(_NUMBERS, dtype=np.int64)
-    present = absent + user_clipped()
-    epsilon = epsilon_of(Fraction(1), mechanism.noise_multiplier, 1, _DELTA)
+    """Return the audit of noisy sums with and without what a user adds to them, (1, n)."""
+
+    def find(draws: int, level: float) -> LowerBound:
+        present = change()[0]
+        absent = np.zeros_like(present)
+        return epsilon_at_least(draw, absent, present, draws, level, delta=float(_DELTA))
+
     return Sampled(
         f"{name}, with and without a user",
-        round_up(epsilon),
-        "Sums were released with and without a user who asks for far more than the clipping norm; "
-        f"this is what one such release costs at a delta of {float(_DELTA):g}.",
-        partial(epsilon_at_least, draw, absent, present, delta=float(_DELTA)),
+        round_up(epsilon_of(Fraction(1), mechanism.noise_multiplier, 1, _DELTA)),
+        "Sums were released with and without what a user of the largest norm adds to them; this "
+        f"is what one such release costs at a delta of {float(_DELTA):g}.",
+        find,
         delta=round_up(_DELTA),
     )
+
+
+def of_sampling(kind: TrainedEmbeddingsKind) -> list[Exact | Sampled]:
+    """Return audits of which users take part in a step, and in two, by the sampler of a run."""
+    groups = kind.schedule.groups
+    sampled: list[Exact | Sampled] = []
+    for number, group in enumerate(groups):
+        if group.rate == 1 or not group.rate or not group.steps:
+            continue
+        for steps in (1, 2)[: group.steps]:
+            sampled.append(
+                Sampled(
+                    f"users of {steps} step{'s' if steps > 1 else ''}{of_group(group.name)}",
+                    round_up(group.rate**steps),
+                    "The figures are chances: how often a user took part in the first step, or in "
+                    "the first two.",
+                    partial(chance_at_least, partial(took_part, kind, number, steps)),
+                )
+            )
+    return [
+        *sampled,
+        Exact(
+            "users after their last step",
+            0.0,
+            "The figure is the share of users who take part in a step after the last one that "
+            "their group's budget allows.",
+            lambda: max(_after_last(kind, number) for number in range(len(groups))),
+        ),
+    ]
+
+
+def took_part(
+    kind: TrainedEmbeddingsKind, group: int, steps: int, count: int
+) -> npt.NDArray[np.bool_]:
+    """Return which of so many users of a group take part in all of the first steps."""
+    users = _sampler(kind, kind.schedule.groups, group, count)
+    found = np.ones(count, dtype=np.bool_)
+    for step in range(steps):
+        own = np.zeros(count, dtype=np.bool_)
+        own[users.sampled(step)] = True
+        found &= own
+    return found
+
+
+def _after_last(kind: TrainedEmbeddingsKind, group: int) -> float:
+    """Return the share of a group's users in the step after its last, if each step had all."""
+    always = [replace(own, rate=Fraction(1)) for own in kind.schedule.groups]
+    users = _sampler(kind, always, group, _USERS)
+    return len(users.sampled(kind.schedule.groups[group].steps)) / _USERS
+
+
+def _sampler(
+    kind: TrainedEmbeddingsKind, groups: Sequence[Group], group: int, count: int
+) -> SampledUsers:
+    """Return made-up users of a group, who have no texts, as a training holds them."""
+    nothing = np.zeros(count + 1, dtype=np.int64)
+    addresses = np.random.default_rng().integers(1 << 63, size=(count, 2), dtype=np.uint64)
+    numbers = np.full(count, group, dtype=np.int32)
+    texts = Texts(addresses, numbers, nothing, nothing[:1], np.empty(0, dtype=np.int32))
+    stream = ReleaseKey.fresh().stage(STAGE, 1, run=SOURCE)
+    return SampledUsers(texts, groups, kind.training.settings, stream)
 
 
 def of_choice(corpus: UserCorpus) -> list[Exact | Sampled]:
@@ -85,12 +208,25 @@ def of_choice(corpus: UserCorpus) -> list[Exact | Sampled]:
     selection = corpus.selection
     if selection is None:
         return []
+    changes = user_texts.of_weights(corpus, selection)
+    chosen = Selecting(selection, corpus.tokenizer, {"users": corpus.users.stage_parameters})
     noise = selection.noise.deviation / STEPS
     needed = noise_multiplier_for(selection.epsilon, selection.delta / 2, Fraction(1), 1)
     words = min(selection.words, _WORDS_AT_MOST)
     # Half a deviation below the threshold: of rarer events, delta would hide more of the ratio.
     weight = selection.threshold - int(needed * STEPS / 2)
     return [
+        *(
+            _of_longest("vocabulary: a user's weights", changes, name, number)
+            for number, name in enumerate(corpus.users.groups)
+        ),
+        Exact(
+            "vocabulary: words of a user",
+            selection.words,
+            "The figure is how many words a user adds weight to, who has many more.",
+            lambda: changes.most_numbers,
+        ),
+        of_nobodys("vocabulary: weights", changes),
         Exact(
             "vocabulary: words of both corpora",
             round_up(selection.epsilon),
@@ -114,7 +250,7 @@ def of_choice(corpus: UserCorpus) -> list[Exact | Sampled]:
             "was released.",
             partial(
                 chance_at_least,
-                partial(any_selected, selection, words, selection.weight(words)),
+                partial(any_selected, chosen, words, selection.weight(words)),
             ),
             round_up(selection.delta / 2),
         ),
@@ -125,7 +261,7 @@ def of_choice(corpus: UserCorpus) -> list[Exact | Sampled]:
             f"this is what one such choice costs at a delta of {float(_DELTA):g}.",
             partial(
                 epsilon_at_least,
-                partial(terms_selected, selection, 1),
+                partial(terms_selected, chosen, 1),
                 weight,
                 weight - selection.weight(1),
                 delta=float(_DELTA),
@@ -146,21 +282,21 @@ def choice_delta(selection: UserVocabulary) -> float:
     return float(max(chance(words) for words in range(1, selection.words + 1)))
 
 
-def user_clipped() -> npt.NDArray[np.int64]:
-    """Return the clipped sums of a user who asks for a thousand clipping norms in one number."""
-    values = np.zeros(_NUMBERS)
-    values[0] = 1000.0
-    middle = np.full(_NUMBERS, 1 << 15, dtype=np.uint16)
-    return clipped(values, middle).astype(np.int64)
-
-
-def sums_released(
-    mechanism: ClippedSum, sums: npt.NDArray[np.int64], count: int
+def counts_released(
+    counting: Cooccurrences, sums: npt.NDArray[np.int64], count: int
 ) -> npt.NDArray[np.int64]:
-    """Release sums of nobody and these sums, `count` times: int64 (count, 8)."""
-    both = np.stack([np.zeros_like(sums), sums])
-    stream, addresses = fresh_stream([row.tobytes() for row in both] * count)
-    return mechanism.release(np.tile(both, (count, 1)), stream, addresses).reshape(count, -1)
+    """Release counts of nobody and these, int64 (n,), `count` times: int64 (count, 2 n)."""
+    both = np.concatenate([np.zeros_like(sums), sums])
+    at_once = _CELLS // len(both)
+    parts = []
+    for start in range(0, count, at_once):
+        given = np.tile(both, min(at_once, count - start))
+        words = math.isqrt(2 * len(given)) + 1
+        vocabulary = Vocabulary(list(itertools.islice(made_up_words(), words)))
+        cells = np.arange(len(given), dtype=np.int64)
+        noisy = counting.noisy(0, pack((cells, given)), vocabulary, ReleaseKey.fresh())
+        parts.append(noisy[: len(given)].reshape(-1, len(both)))
+    return np.concatenate(parts)
 
 
 def step_released(
@@ -168,5 +304,5 @@ def step_released(
 ) -> npt.NDArray[np.int64]:
     """Add noise of its own to each row of the same sums, in one training step: int64 (count, 8)."""
     both = np.stack([np.zeros_like(sums), sums])
-    stream = stage()
+    stream = ReleaseKey.fresh().stage(STAGE, 1, run=SOURCE)
     return training.noisy(0, np.tile(both, (count, 1)), stream).reshape(count, -1)

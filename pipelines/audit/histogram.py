@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import partial
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -11,12 +12,18 @@ import numpy.typing as npt
 from quietcorpus.evaluation.audits.exact import noise_masses, shift_loss
 from quietcorpus.evaluation.audits.findings import Exact, Sampled
 from quietcorpus.evaluation.audits.lower_bound import epsilon_at_least
+from quietcorpus.indexes.tokenizers import Tokenizer
+from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.geometric import DenseNoise, SparseNoise
 from quietcorpus.mechanisms.guarantees import round_up
 from quietcorpus.mechanisms.histogram import Histogram
-from quietcorpus.pipelines.audit.inputs import stage, telling
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.pipelines.audit.inputs import made_up_words, telling
+from quietcorpus.pipelines.audit.tokens import TokenChanges
 from quietcorpus.pipelines.audit.vocabulary import of_vocabulary
 from quietcorpus.pipelines.kinds.histogram import HistogramKind
+from quietcorpus.pipelines.kinds.limited_precision import VocabularyStep
+from quietcorpus.transforms.histogram import release_histogram
 
 _REACH = 1 << 13  # the furthest outcome whose probability is computed
 _BEYOND = 16
@@ -24,16 +31,17 @@ _BEYOND = 16
 
 def audits(kind: HistogramKind) -> list[Exact | Sampled]:
     """Return the audits of all stages."""
-    selection = kind.vocabulary.selection
-    return [*(of_vocabulary(selection) if selection else []), *of_histogram(kind.histogram)]
+    return [*of_vocabulary(kind.vocabulary), *of_histogram(kind.histogram, kind.vocabulary)]
 
 
-def of_histogram(histogram: Histogram) -> list[Exact | Sampled]:
+def of_histogram(histogram: Histogram, step: VocabularyStep) -> list[Exact | Sampled]:
     """Return audits of the noise on a corpus's counts, and of their release."""
     epsilon, most = histogram.guarantee.epsilon, histogram.precision
     audits: list[Exact | Sampled] = [
-        exact_law("histogram: the noise's law", epsilon, most, histogram.noise(1))
+        TokenChanges(most, step).of_counts(),
+        exact_law("histogram: the noise's law", epsilon, most, histogram.noise(1)),
     ]
+    draw = partial(counts_released, histogram, step.tokenizer)
     for tokens in sorted({telling(float(epsilon), most), most}):
         about = share_of(tokens, most)
         audits.append(
@@ -41,16 +49,19 @@ def of_histogram(histogram: Histogram) -> list[Exact | Sampled]:
                 f"histogram: {about}",
                 round_up(epsilon * tokens / most),
                 f"Counts were released of corpora, one of which had {tokens} more of a term.",
-                partial(epsilon_at_least, partial(counts_released, histogram), 0, tokens),
+                partial(epsilon_at_least, draw, 0, tokens),
             )
         )
     return audits
 
 
-def counts_released(histogram: Histogram, more: int, count: int) -> npt.NDArray[np.int64]:
+def counts_released(
+    histogram: Histogram, tokenizer: Tokenizer, more: int, count: int
+) -> npt.NDArray[np.int64]:
     """Release pairs of counts, of which the second is `more` and the first 0: int64 (count, 2)."""
-    stream = stage()
-    return histogram.release(np.tile(np.array([0, more]), count), stream).reshape(count, 2)
+    counts = np.tile(np.array([0, more]), count)
+    vocabulary = Vocabulary(list(islice(made_up_words(), 2)), tokenizer)
+    return release_histogram(histogram, counts, vocabulary, ReleaseKey.fresh()).reshape(count, 2)
 
 
 def share_of(tokens: int, most: int) -> str:

@@ -149,6 +149,11 @@ class UserChanges:
         """Return the largest length of a change by those who have no part."""
         return max(map(self._length, self._of(None)))
 
+    @property
+    def most_numbers(self) -> int:
+        """Return the largest number of numbers that one user changes."""
+        return max(int(np.count_nonzero(one)) for _, own in self._found for one in own)
+
     def telling(self, group: int, cells: int = _CELLS) -> Change:
         """Return the largest numbers of the longest change by a user of a group, int64 (1, n)."""
         most = max(self._length(change) for change in self._of(group))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +14,14 @@ import numpy.typing as npt
 from quietcorpus.evaluation.audits.exact import loss, upper_tail
 from quietcorpus.evaluation.audits.findings import Exact, Sampled
 from quietcorpus.evaluation.audits.lower_bound import chance_at_least, epsilon_at_least
+from quietcorpus.indexes.tokenizers import Tokenizer
+from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.guarantees import round_up
 from quietcorpus.mechanisms.histogram import ThresholdedVocabulary
-from quietcorpus.mechanisms.keystream import Keystream
-from quietcorpus.pipelines.audit.inputs import stage
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.pipelines.audit.tokens import TokenChanges
+from quietcorpus.pipelines.kinds.limited_precision import VocabularyStep
+from quietcorpus.transforms.vocabulary import Selection, select_terms, selection_stream
 
 _TERMS_AT_MOST = 8
 _TAIL_BITS = 4096
@@ -26,13 +30,18 @@ _SELDOM = 10  # at the least frequency drawn, about one in so many terms is sele
 _FREQUENCIES = 16
 
 
-def of_vocabulary(selection: ThresholdedVocabulary) -> list[Exact | Sampled]:
+def of_vocabulary(step: VocabularyStep) -> list[Exact | Sampled]:
     """Return audits of a vocabulary's selection: for terms of many documents, and of one."""
+    selection = step.selection
+    if selection is None:
+        return []
+    chosen = Selecting(selection, step.tokenizer)
     guarantee = selection.guarantee
     delta = round_up(guarantee.delta)
     terms = min(guarantee.precision, _TERMS_AT_MOST)
     places = frequencies(selection)
     return [
+        TokenChanges(selection.precision, step).of_frequencies(),
         Exact(
             "vocabulary: terms of both corpora",
             round_up(guarantee.epsilon),
@@ -54,7 +63,7 @@ def of_vocabulary(selection: ThresholdedVocabulary) -> list[Exact | Sampled]:
             delta,
             f"The figures are deltas: how often any of {terms} terms of one document alone was "
             "released.",
-            partial(chance_at_least, partial(any_selected, selection, terms, 1)),
+            partial(chance_at_least, partial(any_selected, chosen, terms, 1)),
             delta,
         ),
         Sampled(
@@ -63,7 +72,7 @@ def of_vocabulary(selection: ThresholdedVocabulary) -> list[Exact | Sampled]:
             "Terms were selected whose frequencies differ by one.",
             partial(
                 epsilon_at_least,
-                partial(terms_selected, selection, terms),
+                partial(terms_selected, chosen, terms),
                 selection.threshold,
                 selection.threshold - 1,
             ),
@@ -73,7 +82,7 @@ def of_vocabulary(selection: ThresholdedVocabulary) -> list[Exact | Sampled]:
             round_up(guarantee.epsilon / guarantee.precision),
             f"A term was selected of any of {len(places)} frequencies up to {int(places[-1])}, "
             f"from {int(places[0])} on, or of one less.",
-            partial(epsilon_at_least, partial(term_of_any, selection, places), 0, 1),
+            partial(epsilon_at_least, partial(term_of_any, chosen, places), 0, 1),
         ),
     ]
 
@@ -89,7 +98,7 @@ def frequencies(selection: ThresholdedVocabulary) -> npt.NDArray[np.int64]:
 
 
 def term_of_any(
-    selection: ThresholdedVocabulary, places: npt.NDArray[np.int64], less: int, count: int
+    selecting: Selecting, places: npt.NDArray[np.int64], less: int, count: int
 ) -> npt.NDArray[np.int64]:
     """Select terms of random frequencies, lowered by `less`; return frequency and selection.
 
@@ -97,30 +106,49 @@ def term_of_any(
     Returns int64 (count, 1): twice the place of the frequency, plus 1 if the term was selected.
     """
     drawn = np.random.default_rng().integers(len(places), size=count)
-    chosen = _selected(selection, (places[drawn] - less).tolist())
+    chosen = selecting.chosen((places[drawn] - less).tolist())
     return (2 * drawn + chosen)[:, None]
 
 
-class Selector(Protocol):
-    """A mechanism that selects terms by their frequencies or other weights."""
+@dataclass(frozen=True)
+class Selecting:
+    """A selection of terms, as a job makes it under a key.
 
-    def select(
-        self, terms: Sequence[bytes], weights: Sequence[int], stream: Keystream, /
-    ) -> npt.NDArray[np.bool_]:
-        """Return which of the terms are released: bool (n,)."""
+    Attributes:
+        selection: the mechanism.
+        tokenizer: the tokeniser of the texts.
+        parameters: what the sums depend on besides.
+    """
+
+    selection: Selection
+    tokenizer: Tokenizer
+    parameters: Mapping[str, Value] = field(default_factory=dict)
+
+    def chosen(self, weights: Sequence[int]) -> npt.NDArray[np.bool_]:
+        """Return whether each of so many terms of these weights is selected: bool (n,)."""
+        names = [f"{number:08d}" for number in range(len(weights))]
+        sums = dict(zip(names, weights, strict=True))
+        stream = selection_stream(
+            self.selection, ReleaseKey.fresh(), self.parameters, self.tokenizer
+        )
+        found = np.zeros(len(weights), dtype=np.bool_)
+        found[[int(name) for name in select_terms(self.selection, sums, stream)]] = True
+        return found
 
 
 def terms_selected(
-    selection: Selector, terms: int, weight: int, count: int
+    selecting: Selecting, terms: int, weight: int, count: int
 ) -> npt.NDArray[np.int64]:
     """Select among `terms` terms of one weight, `count` times: int64 (count, terms)."""
-    chosen = _selected(selection, [weight] * (count * terms))
+    chosen = selecting.chosen([weight] * (count * terms))
     return chosen.astype(np.int64).reshape(count, terms)
 
 
-def any_selected(selection: Selector, terms: int, weight: int, count: int) -> npt.NDArray[np.bool_]:
+def any_selected(
+    selecting: Selecting, terms: int, weight: int, count: int
+) -> npt.NDArray[np.bool_]:
     """Return whether any of `terms` terms of one weight is selected: bool (count,)."""
-    found: npt.NDArray[np.bool_] = terms_selected(selection, terms, weight, count).sum(axis=1) > 0
+    found: npt.NDArray[np.bool_] = terms_selected(selecting, terms, weight, count).sum(axis=1) > 0
     return found
 
 
@@ -153,9 +181,3 @@ def _chances(selection: ThresholdedVocabulary, frequency: int) -> tuple[float, f
 
 def _tail(selection: ThresholdedVocabulary, least: int) -> Fraction:
     return upper_tail(selection.noise.law, least, _TAIL_BITS)
-
-
-def _selected(selection: Selector, weights: Sequence[int]) -> npt.NDArray[np.bool_]:
-    """Return whether each term of these weights is selected, under a fresh key: bool (n,)."""
-    names = [number.to_bytes(8, "little") for number in range(len(weights))]
-    return selection.select(names, weights, stage())

@@ -70,11 +70,13 @@ def test_what_is_written_is_what_was_found(workspace: Workspace) -> None:
     }
     delta = math.nextafter(1e-6, 1)  # rounded up, against the publisher
     assert [(a["name"], a["way"], a["stated"], a["delta"], a["draws"]) for a in audits] == [
+        ("vocabulary: what a token changes", "exact", 1.0, None, None),
         ("vocabulary: terms of both corpora", "exact", 2.0, delta, None),
         ("vocabulary: terms of one corpus (delta)", "exact", delta, delta, None),
         ("vocabulary: terms of one corpus, selected (delta)", "sampled", delta, delta, 5000),
         ("vocabulary: 3 of 3 terms", "sampled", 2.0, None, 5000),
         ("vocabulary: one term, by frequency", "sampled", pytest.approx(2 / 3), None, 5000),
+        ("histogram: what a token changes", "exact", 1.0, None, None),
         ("histogram: the noise's law", "exact", 1.0, None, None),
         ("histogram: 3 tokens", "sampled", 1.0, None, 5000),
     ]
@@ -186,6 +188,7 @@ DRAWN = "a step's sums, with and without a user", "the counts, with and without 
         (
             BAGS,
             [
+                "histogram: what a token changes",
                 "histogram: the noise's law",
                 "histogram: 5 tokens",
                 "documents: the noise's law",
@@ -193,14 +196,32 @@ DRAWN = "a step's sums, with and without a user", "the counts, with and without 
                 "documents: 5 tokens",
             ],
         ),
-        (USERS | {"method": "sgd", "epsilon": 4}, ["accounting", DRAWN[0]]),
+        (
+            USERS | {"method": "sgd", "epsilon": 4},
+            [
+                "a user's update",
+                "updates of nobody",
+                "users of 1 step",
+                "users of 2 steps",
+                "users after their last step",
+                "accounting",
+                DRAWN[0],
+            ],
+        ),
         (
             USERS
             | {
                 "method": "cooccurrence",
                 "budgets": {"column": "team", "epsilon": {"gold": 8, "silver": 3}},
             },
-            ["accounting: group silver", "accounting: group gold", DRAWN[1]],
+            [
+                "a user's counts: group silver",
+                "a user's counts: group gold",
+                "counts of nobody",
+                "accounting: group silver",
+                "accounting: group gold",
+                DRAWN[1],
+            ],
         ),
     ],
 )
@@ -367,6 +388,6 @@ def test_a_loss_without_bound_is_written_as_the_largest_float(
     output = workspace.folder / "audited"
     found = audit(load_spec(spec_of(workspace, HISTOGRAM)), str(output), draws=1000)
     assert json.loads((output / "audit.json").read_text()) == found
-    assert found["audits"][0]["found"] == sys.float_info.max
-    with pytest.raises(StageError, match="1 of 7 audits failed"):
+    assert found["audits"][1]["found"] == sys.float_info.max
+    with pytest.raises(StageError, match="1 of 9 audits failed"):
         refuse(found)

@@ -1,0 +1,60 @@
+"""Faults in what is made of a user's documents before any noise, and the audits that tell.
+
+They are planted in what all kinds that protect users share; each kind's own are in its module.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from correct_audits import Patch
+
+import quietcorpus.transforms.users.users
+from quietcorpus.transforms.reading.spelling import as_text
+from quietcorpus.transforms.users.users import Users
+
+
+def named_as_spelt(patch: Patch) -> None:
+    """Users named by text, which is another for the same number of another type."""
+
+    def spelt(values: Any, *_: Any) -> Any:
+        if pa.types.is_floating(values.type):
+            return [None if one is None else str(one) for one in values.to_pylist()]
+        return as_text(values).to_pylist()
+
+    patch.setattr(quietcorpus.transforms.users.users, "spelled", spelt)
+
+
+def nobody_is_somebody(patch: Patch) -> None:
+    """All documents without a user are those of one."""
+    real = Users.digests
+
+    def named(self: Users, documents: Any, key: Any) -> Any:
+        return [own or bytes(16) for own in real(self, documents, key)]
+
+    patch.setattr(Users, "digests", named)
+
+
+def apart_by_file(patch: Patch) -> None:
+    """A user of two files is two users."""
+    real = Users.digests
+
+    def named(self: Users, documents: Any, key: Any) -> Any:
+        file = documents.source.rpartition("/")[2].encode()[:1]
+        return [own and own[:15] + file for own in real(self, documents, key)]
+
+    patch.setattr(Users, "digests", named)
+
+
+def apart_by_group(patch: Patch) -> None:
+    """A user of two groups is two users."""
+    real = Users.digests
+
+    def named(self: Users, documents: Any, key: Any) -> Any:
+        return [
+            own and own[:15] + bytes([group % 256])
+            for own, group in zip(real(self, documents, key), self.numbers(documents), strict=True)
+        ]
+
+    patch.setattr(Users, "digests", named)
