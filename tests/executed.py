@@ -18,9 +18,10 @@ from typing import Any
 import numba.core.registry
 import numpy as np
 import pytest
+from apache_beam.utils import thread_pool_executor
 
-WITHOUT_PARAMETERS = ("Keystream", "ReleaseKey", "Table")
-"""Classes of keys, and of what is filled as words are asked for."""
+WITHOUT_PARAMETERS = ("Keystream", "ReleaseKey", "Table", "Texts", "SampledUsers")
+"""Classes of keys, of what is filled as words are asked for, and of users and their texts."""
 
 
 class Executed:
@@ -125,6 +126,9 @@ def executed(names: dict[int, str]) -> Iterator[Executed]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel, "__call__", called)
+        # Beam's own threads began before, and none of them is recorded.
+        pool = thread_pool_executor._SharedUnboundedThreadPoolExecutor()
+        patch.setattr(thread_pool_executor, "_SHARED_UNBOUNDED_THREAD_POOL_EXECUTOR", pool)
         threading.setprofile(record)
         sys.setprofile(record)
         try:

@@ -19,8 +19,8 @@ from quietcorpus.mechanisms.accounting import Group
 from quietcorpus.mechanisms.clipped_sum import STEPS
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.sampled_users import Texts
-from quietcorpus.mechanisms.skip_gram import Vectors, negative_samples
-from quietcorpus.mechanisms.user_training import TrainingState
+from quietcorpus.mechanisms.skip_gram import Rows, Vectors
+from quietcorpus.mechanisms.user_training import Sums, TrainingState
 from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
 from quietcorpus.pipelines.audit.built import (
     TEXT,
@@ -43,7 +43,6 @@ from quietcorpus.transforms.shards import Written, staged_content
 from quietcorpus.transforms.users import cooccurrence, training_shards
 
 _RUN = "audit"
-_STEP = 0
 _FEW_WORDS = 3 << 24  # of all users of a spec together: they are divided into three shards
 _MOST_WORDS = 2_000
 _LOUD = 1_000.0
@@ -222,14 +221,26 @@ def _update_of(
     others = [part for part in parts if not own.intersection(part.words.tolist())]
     without = Texts.joined([training_shards.read_shards([]), *others])
     training, size = kind.training, len(words)
-    initial = TrainingState.initial(size, training.settings.dimensions).model
+    start = TrainingState.initial(size, training.settings.dimensions)
     loud = np.float32(_LOUD * training.settings.clip)
-    model = Vectors(loud * initial.words, loud * initial.contexts)
-    stream = key.stage(STAGE, 1, run=_RUN)
-    negatives = negative_samples(_STEP, size, training.settings.dimensions, stream)
+    model = Vectors(loud * start.model.words, loud * start.model.contexts)
+    state = replace(start, model=model)
+    run = key.stage("training run", 1).digest(training=training.stage_parameters)
     sums = []
     for some in (texts, without):
-        with sums_of(some, groups, training.settings, FixedKey(key), _RUN, 1) as summed:
-            sums.append(summed(_STEP, model, negatives))
+        with sums_of(some, groups, training.settings, FixedKey(key), run, 1) as summed:
+            met: list[Change] = []
+            next(training.run(state, 1, _noted(summed, met), key.stage(STAGE, 1, run=run)))
+            sums += met
     change: Change = (sums[0] - sums[1]).ravel()
     return change
+
+
+def _noted(sums: Sums, met: list[Change]) -> Sums:
+    """Return the same sums of a step, which are also put on a list."""
+
+    def noted(step: int, model: Vectors, negatives: Rows) -> Change:
+        met.append(sums(step, model, negatives))
+        return met[-1]
+
+    return noted

@@ -46,7 +46,6 @@ SPLIT = Reason(
     "It divides a corpus among workers and adds the parts up; what it calls is audited.",
     "end_to_end/test_retries.py: test_the_engine_does_not_matter",
 )
-USERS = Reason(SPLIT.why, "end_to_end/test_public_texts_users.py: test_the_engine_does_not_matter")
 CARD = Reason(
     "It states a cost on the card, or names a column.",
     "project/test_release_bytes.py: test_a_kind_accepts_its_own_releases",
@@ -63,16 +62,8 @@ def after(test: str) -> Reason:
 
 
 EXCEPTIONS: dict[str, Reason] = {
-    r"transforms\.users\..*\.(__init__|expand|process)": USERS,
     r"transforms\..*\.(__init__|expand|process|start_bundle)": SPLIT,
-    r"transforms\.array_sums:.*": SPLIT,
-    r"transforms\.term_sums:.*": SPLIT,
-    r"transforms\.users\.(by_shard|training_shards):.*": USERS,
-    r"transforms\.users\.cooccurrence:(_added|_empty_blocks)": USERS,
-    r"transforms\.votes:(ReadVoters\._parts|_CountVotes\.votes)": SPLIT,
-    r"transforms\.users\.votes:(_ReadVotes\.votes|_each)": USERS,
     r"transforms\.privatizers\.\w+:\w+\.(take|words)": SPLIT,
-    r"transforms\.users\.users:Users\.bounded": USERS,
     r"mechanisms\..*\.(guarantee|papers_epsilon|idle|expected_noise_terms)": CARD,
     r"transforms\..*[:.](fields|guarantee|embedding_field|_vector_field|metric_of)": CARD,
     r"transforms\.vocabulary:vocabulary_table": CARD,
@@ -102,7 +93,7 @@ EXCEPTIONS: dict[str, Reason] = {
         "mechanisms/test_vote_estimates.py: test_estimates_are_those_of_the_definition"
     ),
     r"mechanisms\.(ballots:Ballots|votes:Votes|pure_votes:PureVotes)"
-    r"\.(by_rank|stand_out|weight|least)": after(
+    r"\.(by_rank|stand_out|weight|norm|least)": after(
         "mechanisms/test_vote_estimates.py: test_few_stand_out_that_nobody_votes_for"
     ),
 }
