@@ -189,9 +189,8 @@ def released_words(parameters: WordsParameters) -> Audits:
     """The audits of a release by parameters whose index is held."""
 
     def most(audit: Sampled) -> int:
-        # What must not show at all shows in few draws, and so do sums of many losses.
-        few = not audit.stated or "losses" in audit.name
-        return min(FEW if few else DRAWS, audit.most or DRAWS)
+        # What must not show at all shows in few draws.
+        return min(DRAWS if audit.stated else FEW, audit.most or DRAWS)
 
     return [
         replace(each, most=most(each)) if isinstance(each, Sampled) else each

@@ -29,7 +29,8 @@ Points = npt.NDArray[Any]
 """Noisy vectors, float32 (n, d), or noisy codes, uint64 (n, words of 64 bits)."""
 
 _PAIRS_AT_ONCE = 1 << 24
-_OUTPUTS_AT_ONCE, _MOST_OF_OUTPUT = 64, 16
+_OUTPUTS_AT_ONCE, _VALUES_AT_ONCE, _FEW_OF_OUTPUT = 64, 1 << 24, 16
+_COMPARED, _FEWEST, _MOST = 1 << 36, 1 << 14, 1 << 17
 _WEIGHTS = tuple(map(np.float32, (0.1, 1, 4, 16, 1e9)))
 _RATES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 2.0)
 
@@ -51,6 +52,9 @@ class Law(Protocol):
         Those of one output may have a factor in common. No output has chances of zero alone.
         """
 
+    def scaled(self, outputs: Ids) -> Floats:
+        """Return the same chances, or estimates, without a factor in common."""
+
 
 class DrawnLaw:
     """The law of a word x of weight exp(-epsilon min(d(w, x), gamma) / 2), computed.
@@ -63,7 +67,7 @@ class DrawnLaw:
         self, vectors: npt.NDArray[np.float32], epsilon: float, gamma: float, secrets: Ids
     ) -> None:
         """Keep `vectors`, (V, d); words are compared with all others once."""
-        self._vectors, self._rate, self._gamma = vectors.astype(np.float64), epsilon / 2, gamma
+        self._vectors, self._rate, self.gamma = vectors.astype(np.float64), epsilon / 2, gamma
         self.secrets = secrets
         together = max(1, _PAIRS_AT_ONCE // len(vectors))
         sums = [
@@ -82,8 +86,12 @@ class DrawnLaw:
         chances: Floats = self._weights(outputs, self.secrets) / self._sums
         return chances
 
+    def scaled(self, outputs: Ids) -> Floats:
+        """See `Law`."""
+        return self.chances(outputs)
+
     def _weights(self, words: Ids, others: Ids | slice) -> Floats:
-        apart = np.minimum(euclidean(self._vectors[words], self._vectors[others]), self._gamma)
+        apart = np.minimum(euclidean(self._vectors[words], self._vectors[others]), self.gamma)
         weights: Floats = np.exp(-self._rate * apart)
         return weights
 
@@ -201,6 +209,14 @@ class CodeNoise:
         return self._search.nearest(points)
 
 
+def affordable_draws(size: int, dimensions: int, laws: int = 1) -> int:
+    """Return by how many points each of some laws is estimated, of V words in so many dimensions.
+
+    A point is compared with every word, and so with every secret.
+    """
+    return max(_FEWEST, min(_MOST, _COMPARED // (size * dimensions * laws)))
+
+
 class SampledLaw:
     """The law of the words that noisy points give, estimated by importance sampling.
 
@@ -224,6 +240,8 @@ class SampledLaw:
             generator: their source.
         """
         self._noise, self._prior = noise, (prior / prior.sum()).astype(np.float32)
+        # As many points of one output as memory has room for, and a few of the most frequent ones.
+        self._most = max(_FEW_OF_OUTPUT, _VALUES_AT_ONCE // (_OUTPUTS_AT_ONCE * len(prior)))
         self._mixed = (self._prior + np.float32(1 / len(prior))) / 2
         self._points, self._starts = self._drawn(self._mixed, draws, generator)
         fresh = self._drawn(self._prior, draws // 2, generator)
@@ -246,6 +264,16 @@ class SampledLaw:
             for some in _parts(outputs)
         ]
         return np.concatenate(parts)
+
+    def scaled(self, outputs: Ids) -> Floats:
+        """Return `chances` to the scale of the law itself: the secrets' mean is how often it came.
+
+        Every output counts as if it had come once more than it did.
+        """
+        chances = self.chances(outputs).astype(np.float64)
+        came = (np.diff(self._starts)[outputs] + 1) / (self._starts[-1] + self.size)
+        chances *= (came / (chances @ self._mixed))[:, None]
+        return chances
 
     def _drawn(
         self, chances: Singles, draws: int, generator: np.random.Generator
@@ -283,7 +311,7 @@ class SampledLaw:
     ) -> Singles:
         """Return sums of a value over the points of each output, float32 (m, n)."""
         given = np.diff(starts)[outputs]
-        counts = np.minimum(given, _MOST_OF_OUTPUT)
+        counts = np.minimum(given, self._most)
         sums = np.zeros((len(outputs), len(self.secrets)), dtype=np.float32)
         rows = np.flatnonzero(counts)
         if len(rows):

@@ -199,7 +199,7 @@ def _of_many(parameters: WordsParameters, index: WordIndex) -> list[Exact | Samp
                     f"{float(line.apart):.4g} along a line.",
                     partial(epsilon_at_least, counts, first, second, delta=delta),
                     delta=delta,
-                    most=_TEXTS // many,
+                    most=_TEXTS // 4,
                 )
             ]
     return []

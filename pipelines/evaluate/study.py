@@ -233,6 +233,11 @@ def attacks(
         yield from _authorship(sample.users, views, subject, generator)
 
 
+def most_linked(logs: Score, count: int) -> npt.NDArray[np.float64]:
+    """Return whether documents are linked by logarithms, all rows together if so many can be."""
+    return linked_together(logs, count) if count <= _MOST_TOGETHER else linked(logs, count)
+
+
 def _membership(
     labels: Strings, views: Views, subject: str, generator: np.random.Generator
 ) -> Iterator[Observation]:

@@ -14,12 +14,14 @@ import scipy.sparse as sp
 
 from quietcorpus.evaluation.attacks.inversion import by_frequency
 from quietcorpus.evaluation.attacks.linkage import Score, bag_cosines, cosines
+from quietcorpus.evaluation.attacks.word_linkage import Originals
 from quietcorpus.evaluation.classification import transferred
 from quietcorpus.evaluation.features import counted, split
 from quietcorpus.evaluation.results import Observation, classified, share_found
 from quietcorpus.evaluation.word_changes import semantic_similarity, unchanged_share, word_changes
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.evaluate.corpus import texts_of
+from quietcorpus.pipelines.evaluate.definition import NOTE, observed
 from quietcorpus.pipelines.evaluate.draws import Draw, drawn
 from quietcorpus.pipelines.evaluate.study import (
     Studied,
@@ -32,12 +34,14 @@ from quietcorpus.pipelines.evaluate.study import (
     judged_by_words,
     known_sentences,
     labelled,
+    most_linked,
     refuse_unknown,
     remembered,
 )
 from quietcorpus.pipelines.evaluate.word_guesses import (
     SECRETS,
     Attack,
+    TextAttacker,
     WordAttacker,
     by_places,
     by_text,
@@ -78,12 +82,19 @@ class WordsStudy(Study):
         self._transferred = cache(lambda number: self._learnt(originals, number))
         self._by_words = remembered(labels, lambda ls, n: by_words(ls, originals, originals, n))
         self._attacker = self._informed(studied)
+        self._holder = TextAttacker(self._index, Originals(self._offsets, self._before))
         self._reference = self._left_by_another_tool(studied)
         self.notes = [
             "Words are those that the index knows.",
             _known_of(studied.public_text, len(self._index.vocabulary)),
             "The classifier learns from the released texts of two thirds of the documents, and is "
             "tested on the others as they are; the one by words, by five folds, on all of them.",
+            "The two inputs of the definition are a document, and the same with one word replaced "
+            "by another of the index, at random; or, at worst, the two words that are farthest "
+            f"apart. Where words are found for noise, the attacker sees the noise. {NOTE}",
+            "Linkage by likelihood is by the law of the mechanism, computed where words are drawn "
+            "by their distances and estimated from points where they are found for noise. There, "
+            "what the guarantee allows is the success of an attacker who sees the noise itself.",
         ]
         if self._reference is not None:
             self.notes.append(
@@ -133,7 +144,8 @@ class WordsStudy(Study):
             yield Observation("similarity", "noise", self._similarity(dealt))
         counts = self._counted(after)
         yield from self._classified(counts, "release", number)
-        attack = self._attack(draw.law or self._parameters)
+        law = draw.law or self._parameters
+        attack = self._attack(law)
         yield from _expected(attack, self._attacker.floor)
         floor = before == self._attacker.likeliest
         yield share_found("inversion-bayes", "floor", floor, "", documents[known])
@@ -144,7 +156,13 @@ class WordsStudy(Study):
             yield from self._together(attack, words, order, subject)
         # Shuffled words keep each document's length, which an attacker can use; here, whole
         # documents are shuffled instead.
-        yield from attacks_beside_noise(self._sample, self._views(after), generator)
+        yield from attacks_beside_noise(self._sample, self._views(after, law), generator)
+        yield from observed("release", self._holder.told_apart(law))
+        yield from observed("guarantee", self._holder.worst(law))
+        seen = self._holder.seeing_noise(law)
+        if seen is not None:
+            found = most_linked(seen, len(self._sample))
+            yield share_found("linkage", "guarantee", found, "by the noise itself")
 
     @property
     def _has_vectors(self) -> bool:
@@ -297,10 +315,15 @@ class WordsStudy(Study):
 
         return score
 
-    def _views(self, words: Words) -> Views:
+    def _views(self, words: Words, law: WordsParameters | None = None) -> Views:
+        """Return documents of the original lengths; as released by a law, or by none."""
         views = self._views_of(self._counted(words))
         by_length = self._of_equal_length(words, views.scores["by words"])
-        return replace(views, scores={"by words and length": by_length, **views.scores})
+        views = replace(views, scores={"by words and length": by_length, **views.scores})
+        if law is None:
+            return views
+        logs = self._holder.likelihoods(law, words.astype(np.int64))
+        return replace(views, scores={"by likelihood": logs, **views.scores}, logs=logs)
 
     def _views_of(self, counts: sp.csr_array) -> Views:
         """Return documents as they are, and as their words were counted, whatever the length."""

@@ -106,12 +106,32 @@ def test_words(
     at_length = figures(content, "by words and length", epsilon=faint)
     assert at_length["linkage", "release"] > 0.3
     assert at_length["linkage", "noise"] <= linked_by_chance(2)
+    assert_likeliest(content, {}, {"epsilon": faint})
     assert own["inversion-bayes", "floor"] <= own["unchanged", "release"]
     assert own["f1", "original"] > 0.9
     assert own["f1", "release"] > 0.6  # tested on texts as they are
     assert own["similarity", "release"] > lost["similarity", "release"]
     assert content["audits"] is None
     assert_silent(workspace, done.stdout + done.stderr, SECRETS)
+
+
+WAYS = "likelihood", "all rows together", "words and length", "words", "mean vectors"
+
+
+def assert_likeliest(content: dict[str, Any], *settings: dict[str, Any]) -> None:
+    """Assert that no way links more than likelihoods do, and the noise itself as much."""
+    # Kills: another setting's law, places of released words that are mixed up, an attacker who sees
+    # the noise of another epsilon.
+    for setting in settings:
+        ways = [figures(content, f"by {way}", **setting) for way in WAYS]
+        shares = [each["linkage", "release"] for each in ways]
+        assert max(shares[2:]) <= max(shares[:2]) + 0.05
+        assert shares[1] >= shares[0] - 0.05
+        assert max(each["linkage", "noise"] for each in ways) <= linked_by_chance(2)
+        seen = figures(content, "by the noise itself", **setting)
+        assert seen.get(("linkage", "guarantee"), 1.0) >= max(shares) - 0.05
+        told = figures(content, "by the noise's exact law", **setting)
+        assert 0.5 <= told["definition", "release"] <= told["definition", "guarantee"] <= 1
 
 
 def assert_expected(own: dict[tuple[str, str], float], lost: dict[tuple[str, str], float]) -> None:

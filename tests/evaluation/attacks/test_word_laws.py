@@ -134,14 +134,13 @@ def test_estimates_by_importance(
     # 2 exp(-2 n t^2 / 36) at most, in 16 places. Kills: densities that are not divided by the
     # mixture's, a mixture that the points are not of, points of other outputs.
     draws = 40_000
-    monkeypatch.setattr(word_laws, "_MOST_OF_OUTPUT", draws)
     monkeypatch.setattr(word_laws, "_WEIGHTS", (np.float32(0),))
     sampled = SampledLaw(noise, prior, draws, np.random.default_rng())
     room = 6 * math.sqrt(math.log(2 * 16 / ALPHA) / (2 * draws))
     found = sampled.chances(EVERY).T / draws
     np.testing.assert_allclose(found, law, atol=room)
     # A few points of each output stand for all of them.
-    monkeypatch.setattr(word_laws, "_MOST_OF_OUTPUT", 2_000)
+    sampled._most = 2_000
     few = 6 * math.sqrt(math.log(2 * 16 / ALPHA) / (2 * 2_000))
     np.testing.assert_allclose(sampled.chances(EVERY).T / draws, law, atol=room + few / 2)
 
