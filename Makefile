@@ -14,7 +14,7 @@ BENCH_COMMITS ?= $(BENCH_DATA)/commit_messages.parquet
 
 .PHONY: help demo demo-words test test-slow test-nightly test-most check docs links bench utility utility-words clean
 .PHONY: spark spark-up spark-down spark-release flink flink-up flink-down flink-release iceberg airflow dagster
-.PHONY: lock sbom prism azurite vnu chromium kustomize flink-operator clusters faults faults-of-kinds races soak utility-embeddings utility-public utility-maps utility-known-topics attacks utility-sentences utility-languages reconstruction release-dry
+.PHONY: lock sbom prism azurite vnu chromium kustomize flink-operator clusters faults faults-of-kinds auditors races soak utility-embeddings utility-public utility-maps utility-known-topics attacks utility-sentences utility-languages reconstruction release-dry
 .PHONY: installation small-index utility-codes utility-french encoder-languages
 .PHONY: sentences-figure composed provenance
 .PHONY: large-index large-pool large-pool-lists utility-public-large costs many-shards
@@ -282,6 +282,10 @@ faults: $(VENV)/.test spark
 # The same for a small release of each kind, with the local engine (two hours on a busy machine).
 faults-of-kinds: $(VENV)/.test
 	$(RUNNING) benchmarks/faults_of_kinds.py --data $(BENCH_DATA)
+
+# Published auditors beside ours, each in an environment of its own (half an hour).
+auditors: $(VENV)/.test
+	$(RUNNING) benchmarks/auditors.py --data $(BENCH_DATA) --folder build/auditors
 
 # 4,000 races of 32 processes for one cap (an hour or two).
 races: $(VENV)/.test

@@ -32,7 +32,7 @@ def epsilon_recomputed(rate: float, noise_multiplier: float, steps: int, delta: 
         delta: above 0.
     """
     if rate == 1:
-        return _unsampled(math.sqrt(steps) / noise_multiplier, math.log(delta))
+        return normal_epsilon(math.sqrt(steps) / noise_multiplier, delta)
     from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
 
     furthest = 10 / noise_multiplier + 1 / (2 * noise_multiplier**2)
@@ -48,8 +48,14 @@ def epsilon_recomputed(rate: float, noise_multiplier: float, steps: int, delta: 
     return float(once.self_compose(steps).get_epsilon_for_delta(min(1.0, delta + error)))
 
 
-def _unsampled(apart: float, log_delta: float) -> float:
-    """Compute epsilon for losses of mean apart^2 / 2 and deviation apart, from both their tails."""
+def normal_epsilon(apart: float, delta: float) -> float:
+    """Compute epsilon at `delta` for normals `apart` deviations apart, or a little less.
+
+    Losses have the mean apart^2 / 2 and the deviation `apart`; both their tails are exact.
+    """
+    if not apart:
+        return 0.0
+    log_delta = math.log(delta)
 
     def exceeds(epsilon: float) -> bool:
         upper, lower = log_ndtr(apart / 2 - epsilon / apart), log_ndtr(-apart / 2 - epsilon / apart)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TypeVar
 
@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, stats
 
+from quietcorpus.evaluation.audits.accounting import normal_epsilon
 from quietcorpus.evaluation.audits.events import Measure, best_event, deviations, log_ratio
 from quietcorpus.evaluation.audits.scores import Outputs
 from quietcorpus.evaluation.intervals import share_at_least
@@ -73,17 +74,23 @@ def epsilon_at_least(
     return _at_least(draw, one, other, draws, level, log_ratio(delta))
 
 
-def deviations_at_least(
-    draw: Draw[Input], one: Input, other: Input, draws: int, level: float
+def gaussian_epsilon_at_least(
+    draw: Draw[Input], one: Input, other: Input, draws: int, level: float, delta: float
 ) -> LowerBound:
-    """Compute a lower bound on mu of mu-Gaussian privacy (Dong, Roth and Su 2022).
+    """Compute a lower bound on epsilon at `delta` of Gaussian noise, from draws as above.
 
-    A mechanism keeps to mu if no event distinguishes two inputs better than it would two normals
-    that are mu deviations apart: Gaussian noise does, with mu = sensitivity / deviation. The bound,
-    the field `epsilon` of the result, is above mu with a probability of at most `level`. Raises
-    ValueError as `epsilon_at_least` does.
+    Gaussian noise keeps to mu-Gaussian privacy (Dong, Roth and Su 2022), mu = sensitivity /
+    deviation: no event distinguishes two inputs better than it would two normals that are mu
+    deviations apart. The bound is the epsilon of a mu that is above the true one with a probability
+    of at most `level`. It is larger than that of `epsilon_at_least`, which holds for any noise.
+
+    Raises ValueError as `epsilon_at_least` does.
     """
-    return _at_least(draw, one, other, draws, level, deviations)
+    if not 0 < delta < 1:
+        raise ValueError(f"a delta of {delta} is not between 0 and 1")
+    found = _at_least(draw, one, other, draws, level, deviations)
+    epsilon, reach = (normal_epsilon(apart, delta) for apart in (found.epsilon, found.reach))
+    return replace(found, epsilon=epsilon, reach=reach)
 
 
 def _at_least(

@@ -46,6 +46,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
+from quietcorpus.evaluation.intervals import share_at_least
+
 Curve = Callable[[float], float]
 """Of a curve f, the function g: the least chance p with f(p) >= y, for 0 <= y <= 1."""
 
@@ -165,6 +167,23 @@ def largest(
         middle = (low + high) / 2
         low, high = (middle, high) if refuted(runs, curves(middle), level) else (low, middle)
     return low
+
+
+def independent_deviations(right: int, canaries: int, level: float) -> float:
+    """Compute a lower bound on mu of independent canaries, from guesses of all their coins.
+
+    Canaries are independent if each has a part of the output of its own, and parts depend on each
+    other in no way but through their own coins: numbers with noise of their own. Then the coins are
+    independent given the output, and a guess of coin i is right with a chance of at most R_i, the
+    larger of its two posterior chances, whose mean is at most Phi(mu / 2) under mu-Gaussian privacy
+    (Dong, Roth and Su 2022). The R_i are independent of each other. So the number of right guesses
+    exceeds no value more often than Binomial(m, Phi(mu / 2)) does, and the bound is above mu with
+    a probability of at most `level`. For canaries that are told together it says nothing: the
+    theorem above holds for those. All guesses count, so that small differences show (Xiang, Wang
+    and Wang: Privacy audit as bits transmission, 2025, from order statistics).
+    """
+    share = share_at_least(right, canaries, level)
+    return max(0.0, 2 * float(stats.norm.ppf(share)))
 
 
 def fewest_right(canaries: int, made: int, runs: int, curve: Curve, level: float) -> int:

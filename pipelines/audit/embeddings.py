@@ -18,6 +18,7 @@ from quietcorpus.evaluation.audits.lower_bound import (
     LowerBound,
     chance_at_least,
     epsilon_at_least,
+    gaussian_epsilon_at_least,
 )
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.accounting import Group, epsilon_of, noise_multiplier_for
@@ -130,13 +131,13 @@ def _of_sums(
     def find(draws: int, level: float) -> LowerBound:
         present = change()[0]
         absent = np.zeros_like(present)
-        return epsilon_at_least(draw, absent, present, draws, level, delta=float(_DELTA))
+        return gaussian_epsilon_at_least(draw, absent, present, draws, level, float(_DELTA))
 
     return Sampled(
         f"{name}, with and without a user",
         round_up(epsilon_of(Fraction(1), mechanism.noise_multiplier, 1, _DELTA)),
         "Sums were released with and without what a user of the largest norm adds to them; this "
-        f"is what one such release costs at a delta of {float(_DELTA):g}.",
+        f"is what one such release costs at a delta of {float(_DELTA):g}, by Gaussian noise.",
         find,
         delta=round_up(_DELTA),
     )

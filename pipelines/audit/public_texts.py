@@ -17,7 +17,10 @@ import pyarrow.compute as pc
 
 from quietcorpus.evaluation.audits.accounting import epsilon_recomputed
 from quietcorpus.evaluation.audits.findings import Exact, Sampled
-from quietcorpus.evaluation.audits.lower_bound import epsilon_at_least
+from quietcorpus.evaluation.audits.lower_bound import (
+    epsilon_at_least,
+    gaussian_epsilon_at_least,
+)
 from quietcorpus.mechanisms.accounting import LARGEST_NOISE, epsilon_of, noise_multiplier_for
 from quietcorpus.mechanisms.ballots import Ballots, Sums
 from quietcorpus.mechanisms.clipped_sum import STEPS
@@ -298,9 +301,9 @@ def _sampled(unit: str, voting: Voting, change: Callable[[], Sums], epsilon: Fra
         name,
         round_up(epsilon_of(Fraction(1), needed, 1, _DELTA)),
         "Sums were released with and without what a made-up one changes, and added up; this is "
-        f"what one such release costs at a delta of {float(_DELTA):g}.",
-        lambda draws, level: epsilon_at_least(
-            partial(votes_released, voting, change()), 0, 1, draws, level, delta=float(_DELTA)
+        f"what one such release costs at a delta of {float(_DELTA):g}, by Gaussian noise.",
+        lambda draws, level: gaussian_epsilon_at_least(
+            partial(votes_released, voting, change()), 0, 1, draws, level, float(_DELTA)
         ),
         round_up(_DELTA),
     )

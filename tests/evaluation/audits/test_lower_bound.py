@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
+from quietcorpus.evaluation.audits.accounting import normal_epsilon
 from quietcorpus.evaluation.audits.events import Measure, best_event, deviations, log_ratio
 from quietcorpus.evaluation.audits.lower_bound import (
     chance_at_least,
-    deviations_at_least,
     epsilon_at_least,
+    gaussian_epsilon_at_least,
     measure_at_least,
     rate_at_least,
 )
@@ -115,16 +116,20 @@ def test_two_uncertain_chances_are_bounded_together() -> None:
     assert 1 - 0.085 < measure_at_least(10_000, 3_679, 20_000, ALPHA, log_ratio(0.0)) < 1
 
 
-def test_normals_that_are_deviations_apart() -> None:
-    # The truth is 0.5, and events near the middle tell it to 5 * 0.018 from 26,667 draws. At a
-    # delta of 0.01 the same draws show less. Kills: chances at their wrong ends, epsilon's measure
-    # in the search, events on one side. The control: 0.7 deviations refute 0.5.
-    def draw(bit: float, count: int) -> np.ndarray:
-        return np.rint(RNG.normal(1000 * bit, 1000, (count, 1)))
+def test_gaussian_noise_is_bounded_by_its_own_curve() -> None:
+    # The truth is a mu of 0.5, an epsilon of 1.0 or more at a delta of 0.01, and events near the
+    # middle tell mu to 5 * 0.018 from 30,000 draws. Kills: epsilon's measure in the search, mu for
+    # epsilon, a reach in mu. The control: a mu of 0.7 refutes that of 0.5.
+    def draw(apart: float, count: int) -> np.ndarray:
+        return np.rint(RNG.normal(1000 * apart, 1000, (count, 1)))
 
-    assert 0.4 < deviations_at_least(draw, 0.0, 0.5, 40_000, ALPHA).epsilon <= 0.5
-    assert deviations_at_least(draw, 0.5, 0.5, 40_000, ALPHA).epsilon == 0
-    assert deviations_at_least(draw, 0.0, 0.7, 40_000, ALPHA).epsilon > 0.5
+    def found(apart: float) -> float:
+        return gaussian_epsilon_at_least(draw, 0.0, apart, 40_000, ALPHA, 0.01).epsilon
+
+    assert normal_epsilon(0.4, 0.01) < found(0.5) <= normal_epsilon(0.5, 0.01) < found(0.7)
+    assert found(0.0) == 0
+    told = gaussian_epsilon_at_least(lambda bit, n: np.full((n, 1), bit), 0, 1, 1000, 0.1, 0.01)
+    assert told.epsilon == told.reach > 20
 
 
 def test_delta_is_taken_off() -> None:

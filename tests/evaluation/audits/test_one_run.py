@@ -18,6 +18,7 @@ from quietcorpus.evaluation.audits.one_run import (
     fewest_right,
     gaussian,
     guess,
+    independent_deviations,
     largest,
     p_value,
     refuted,
@@ -146,6 +147,27 @@ def test_false_alarms_are_as_rare_as_stated(play: object) -> None:
 
     assert alarms(1.0) <= most
     assert alarms(1.6 if play is randomised else 3.0) > most
+
+
+def test_independent_canaries() -> None:
+    # 2,000 audits of 256 canaries, at a level of .05: above the truth no more often than it says.
+    # Kills: Phi(mu), a bound from above, a level for each side. Power: of 256 canaries at mu = 1,
+    # 177 guesses are right, and 165 at mu = .75, which 1.7 deviations of 7.4 are below them. The
+    # control: mu = 1.5 is above 1 far more often.
+    generator = np.random.default_rng()
+
+    def above(apart: float) -> int:
+        found = 0
+        for _ in range(2_000):
+            coins = generator.random(256) < 1 / 2
+            run = guess(apart * coins + generator.standard_normal(256), coins, 256)
+            found += independent_deviations(run.right, 256, 0.05) > 1
+        return found
+
+    most = stats.binom.isf(ALPHA, 2_000, 0.05)
+    assert above(1.0) <= most < above(1.5)
+    assert 0.7 < independent_deviations(177, 256, 0.05) < 1
+    assert independent_deviations(128, 256, 0.05) == 0
 
 
 def test_the_largest_refuted_parameter() -> None:
