@@ -1,0 +1,81 @@
+"""Made-up corpora of audits: what one user has is nowhere together, and no noise is in the sums."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import apache_beam as beam
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from quietcorpus.mechanisms.clipped_sum import ClippedSum
+from quietcorpus.mechanisms.histogram import Histogram
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.pure_votes import PureVotes
+from quietcorpus.mechanisms.votes import Votes
+from quietcorpus.pipelines.audit import built
+from quietcorpus.pipelines.engine.engine import Engine
+from quietcorpus.pipelines.spec.embeddings import WordEmbeddingsSpec
+from quietcorpus.pipelines.terminal.observer import Observer
+from quietcorpus.pipelines.terminal.progress import Steps
+
+SPEC = WordEmbeddingsSpec.model_validate(
+    {
+        **{"kind": "word-embeddings", "method": "cooccurrence", "user": "by", "users": 1000},
+        **{"epsilon": 50, "delta": 1e-5, "vocabulary": {"public": "nowhere"}},
+    }
+)
+
+
+class _Bundles(beam.DoFn):
+    def process(self, element: int) -> Iterator[tuple[int, int]]:
+        yield threading.get_ident(), element
+
+
+def test_documents_of_a_user_lie_apart(tmp_path: Path) -> None:
+    # Kills: one file, one split, one type of users' names, a name that two types write alike.
+    rows = [{built.TEXT: str(number), "by": built.user(7)} for number in range(30)]
+    job = built._job(SPEC, rows, str(tmp_path / "corpus"), ReleaseKey.fresh())
+    assert len(job.plan.splits) == 9
+    files = sorted((tmp_path / "corpus-in").iterdir())
+    types = [pq.read_schema(file).field("by").type for file in files]
+    assert types == [pa.int64(), pa.large_string(), pa.float64()]
+    alike = pa.array([float(built.user(7))]).cast(pa.string()).to_pylist()
+    assert alike != [built.user(7)]
+
+
+def test_a_job_has_several_bundles(tmp_path: Path) -> None:
+    # Kills: one bundle, in which a bound on each would be a bound on all.
+    def build(pipeline: beam.Pipeline) -> None:
+        seen = pipeline | beam.Create(range(8)) | beam.ParDo(_Bundles())
+        first = seen | beam.Keys() | beam.Map(str)
+        first | beam.io.WriteToText(str(tmp_path / "threads"))
+
+    Engine(built._BUNDLES, 1).run(build, Observer(0, Steps(1, bar=False)))
+    lines = [line for file in tmp_path.glob("threads*") for line in file.read_text().split()]
+    assert len(lines) == 8
+    assert len(set(lines)) > 1
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        Votes(2, Fraction(1), Fraction(1, 10**6)),
+        PureVotes(2, Fraction(1)),
+        ClippedSum(Fraction(1)),
+        Histogram(3, Fraction(1)),
+    ],
+    ids=lambda own: type(own).__name__,
+)
+def test_a_silent_mechanism_is_the_same_but_for_its_noise(mechanism: object) -> None:
+    # Kills: a mechanism of other parameters in place of the one that is audited.
+    silenced = built.silent(mechanism)
+    assert isinstance(silenced, type(mechanism))
+    assert vars(silenced).items() >= {
+        (name, getattr(mechanism, name))
+        for name in mechanism.__dataclass_fields__  # type: ignore[attr-defined]
+    }
