@@ -83,7 +83,7 @@ def of_trained(kind: TrainedEmbeddingsKind) -> list[Exact | Sampled]:
         *of_accounting(kind.spendings[-1].guarantee, courses),
         _of_sums(
             "a step's sums",
-            training.mechanism,
+            ClippedSum(schedule.noise_multiplier),
             lambda: whole,
             partial(step_released, training),
         ),
