@@ -65,8 +65,8 @@ EXCEPTIONS: dict[str, Reason] = {
     r"transforms\..*\.(__init__|expand|process|start_bundle)": SPLIT,
     r"transforms\.privatizers\.\w+:\w+\.(take|words)": SPLIT,
     r"mechanisms\..*\.(guarantee|papers_epsilon|idle|expected_noise_terms)": CARD,
+    r"mechanisms\.skip_gram:device_name": CARD,
     r"transforms\..*[:.](fields|guarantee|embedding_field|_vector_field|metric_of)": CARD,
-    r"transforms\.vocabulary:vocabulary_table": CARD,
     r"mechanisms\.keystream:ReleaseKey\.(derive|fingerprint|naming|sealing)": KEYS,
     r"mechanisms\.keystream:Keystream\.digest": KEYS,
     r"mechanisms\.bags:_?permute": after("mechanisms/test_bags.py: test_saturation_is_symmetric"),
@@ -76,10 +76,6 @@ EXCEPTIONS: dict[str, Reason] = {
     r"transforms\.codebook:.*": after(
         "transforms/test_codebook.py: test_greedy_maps_are_those_of_before_there_was_a_choice"
     ),
-    r"transforms\.vocabulary:number_terms": after(
-        "transforms/users/test_user_vocabulary.py: "
-        "test_words_of_many_users_are_selected_and_of_one_never"
-    ),
     r"mechanisms\.factorisation:.*": after(
         "mechanisms/test_factorisation.py: test_the_dense_computation"
     ),
@@ -88,9 +84,6 @@ EXCEPTIONS: dict[str, Reason] = {
     ),
     r"transforms\.votes:Voting\.(resample|estimates)": after(
         "mechanisms/test_resampling.py: test_a_draw_repeats_itself_by_key_and_weights"
-    ),
-    r"mechanisms\.vote_(estimates|weights):.*": after(
-        "mechanisms/test_vote_estimates.py: test_estimates_are_those_of_the_definition"
     ),
     r"mechanisms\.(ballots:Ballots|votes:Votes|pure_votes:PureVotes)"
     r"\.(by_rank|stand_out|weight|norm|least)": after(
