@@ -1,23 +1,28 @@
 """Search for a document's released row by a few facts: some of its sentences, or its rare words.
 
 The attacker does not hold the document, and has all released rows. It ranks them for its facts by
-Okapi BM25 (Robertson and Zaragoza 2009) over words or bins, or by cosines of embeddings
-(`quietcorpus.evaluation.attacks.linkage.cosines`).
+Okapi BM25 (Robertson and Zaragoza 2009) over words or bins, by the law of the noise on counts, or
+by cosines of embeddings (`quietcorpus.evaluation.attacks.linkage.cosines`).
 """
 
 from __future__ import annotations
 
+import math
 import re
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from scipy.spatial.distance import cdist
 
+from quietcorpus.compiled import compiled
 from quietcorpus.evaluation.attacks.linkage import Score
-from quietcorpus.indexes.recoder import means
 
 _SATURATION, _LENGTHS = 1.2, 0.75
 _LEAST_WORDS = 5
+_MOST_COUNT, _MOST_KNOWN, _MOST_REST = 255, 8, 120
+_LEAST_MEAN, _ROUNDS = 1e-3, 60
+_LEAST_UNKNOWN = 0.02  # of a sentence: roundings, and clipping of single sentences
 _ENDS = ".!?\u2026\u3002\uff01\uff1f\u061f\u0964"  # the last are full-width, Arabic and Devanagari
 _SENTENCE = re.compile(rf"[^{_ENDS}\n]+[{_ENDS}]*")
 
@@ -51,6 +56,112 @@ def by_bm25(facts: sp.csr_array, rows: sp.csr_array) -> Score:
     return score
 
 
+def by_counts(facts: sp.csr_array, rows: sp.csr_array, rate: float) -> Score:
+    """Score released rows by the log-ratio of their chance with the known counts and without.
+
+    The noise is two-sided geometric, cut off at zero. The rest of a document is taken for counts
+    of a geometric law, whose means are those of all rows. Rows of long documents score high for all
+    facts, so that the scores are for `quietcorpus.evaluation.attacks.linkage.linked_together`.
+
+    Args:
+        facts: non-negative counts (n, K) that are known of each document; each counts up to 8.
+        rows: noisy counts (n, K) of the released rows; row i is of document i.
+        rate: of the noise.
+    """
+    noisy = np.ascontiguousarray(np.clip(rows.toarray(), 0, _MOST_COUNT).T.astype(np.uint8))
+    means = _means(noisy.mean(axis=1), math.exp(-rate))
+    ratios = _ratios(means, math.exp(-rate), int(noisy.max(initial=0)))
+    known = facts.tocsr()
+
+    def score(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        some = known[numbers]
+        found = np.zeros((len(numbers), noisy.shape[1]))
+        counts = np.minimum(some.data, _MOST_KNOWN).astype(np.int64)
+        _add(some.indptr, some.indices, counts, noisy, ratios, found)
+        return np.round(found, 9)
+
+    return score
+
+
+def by_means(
+    sums: npt.NDArray[np.int64],
+    sizes: npt.NDArray[np.int64],
+    rows: npt.NDArray[np.float64],
+    lengths: npt.NDArray[np.int64],
+    noise: float,
+) -> Score:
+    """Score noisy means of sentences by their density, given the mean of those that are known.
+
+    Sentences are taken for normal, and so is the noise: in every direction a mean of k sentences of
+    which m are known differs from theirs by spread (1 / m - 1 / k) + noise / k^2, in squares. The
+    spread is that of the known means of documents. A row of fewer sentences than are known of a
+    document is not its own.
+
+    Args:
+        sums: (n, d), of the known sentences of each document.
+        sizes: (n,), how many are known.
+        rows: (n, d), the noisy means; row i is of document i.
+        lengths: (n,), of how many sentences each row is, which it tells.
+        noise: the variance of the noise on a sum.
+    """
+    k, d = np.maximum(lengths, 1), sums.shape[1]
+    known = sums / np.maximum(sizes, 1)[:, None]
+    some = sizes > 0
+    spread = float((known[some] * np.sqrt(sizes[some])[:, None]).var(axis=0).mean())
+
+    def score(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        m = sizes[numbers][:, None]
+        unknown = np.maximum(1 / np.maximum(m, 1) - 1 / k, _LEAST_UNKNOWN)
+        variance = spread * unknown + noise / k**2
+        squares = cdist(known[numbers], rows, "sqeuclidean")
+        logs = -squares / (2 * variance) - d / 2 * np.log(variance)
+        return np.where(lengths < m, -np.inf, np.round(logs, 9))
+
+    return score
+
+
+def _means(noisy: npt.NDArray[np.float64], decay: float) -> npt.NDArray[np.float64]:
+    """Estimate the mean of each bin's counts from that of its noisy ones, cut off at zero: (K,).
+
+    For X of a geometric law of mean m, E[max(X + Z, 0)] = m + c / (1 + (1 - decay) m), with
+    c = decay / (1 - decay^2); it rises with m, which is found by bisection.
+    """
+    cut = decay / (1 - decay**2)
+    low, high = np.full(len(noisy), _LEAST_MEAN), noisy + 1
+    for _ in range(_ROUNDS):
+        middle = (low + high) / 2
+        above = middle + cut / (1 + (1 - decay) * middle) > noisy
+        low, high = np.where(above, low, middle), np.where(above, middle, high)
+    return high
+
+
+def _ratios(means: npt.NDArray[np.float64], decay: float, most: int) -> npt.NDArray[np.float32]:
+    """Compute log Pr[r | f + X] - log Pr[r | X] of each known count f, bin and r: (f, K, most + 1).
+
+    The first is of f = 0, and so of zeros.
+    """
+    rest, seen = np.arange(_MOST_REST), np.arange(most + 1)
+    law = (means[:, None] / (1 + means[:, None])) ** rest / (1 + means[:, None])
+    logs = np.empty((_MOST_KNOWN + 1, len(means), most + 1))
+    for known in range(_MOST_KNOWN + 1):
+        noise = decay ** np.abs(seen[:, None] - known - rest) * (1 - decay) / (1 + decay)
+        noise[0] = decay ** (known + rest) / (1 + decay)
+        logs[known] = np.log(law @ noise.T + 1e-300)
+    found: npt.NDArray[np.float32] = (logs - logs[0]).astype(np.float32)
+    return found
+
+
+@compiled
+def _add(offsets, bins, counts, noisy, ratios, out):  # type: ignore[no-untyped-def]
+    """Add the ratios of each fact of document i, for every row, to `out[i]`."""
+    for i in range(len(offsets) - 1):
+        for place in range(offsets[i], offsets[i + 1]):
+            own = ratios[counts[place], bins[place]]
+            row = noisy[bins[place]]
+            for j in range(len(row)):
+                out[i, j] += own[row[j]]
+
+
 def rare_terms(counts: sp.csr_array, most: int) -> sp.csr_array:
     """Return the `most` terms of each document that the fewest documents have, each once: (n, V).
 
@@ -81,13 +192,13 @@ def some_sentences(texts: list[str], most: int, generator: np.random.Generator) 
     return known
 
 
-def some_means(
+def some_vectors(
     vectors: npt.NDArray[np.floating],
     offsets: npt.NDArray[np.int64],
     most: int,
     generator: np.random.Generator,
-) -> npt.NDArray[np.float64]:
-    """Compute the mean of `most` vectors of each document, at random, or of all: float64 (n, d).
+) -> tuple[npt.NDArray[np.floating], npt.NDArray[np.int64]]:
+    """Return `most` vectors of each document, at random, or all, and their offsets, int64 (n + 1,).
 
     Args:
         vectors: (m, d), of all documents' sentences, document by document.
@@ -98,4 +209,4 @@ def some_means(
     taken = [generator.permutation(size)[:most] for size in np.diff(offsets)]
     sizes = [len(places) for places in taken]
     places = np.repeat(offsets[:-1], sizes) + np.concatenate(taken)
-    return means(vectors[places], np.cumsum([0, *sizes]))
+    return vectors[places], np.cumsum([0, *sizes])

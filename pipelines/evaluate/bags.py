@@ -14,6 +14,7 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from quietcorpus.evaluation import full_privacy
+from quietcorpus.evaluation.attacks.facts import by_counts
 from quietcorpus.evaluation.attacks.linkage import bag_cosines, bag_distances, in_bins
 from quietcorpus.evaluation.features import counted
 from quietcorpus.evaluation.latent import reconstruction_errors
@@ -35,6 +36,7 @@ from quietcorpus.pipelines.evaluate import definition
 from quietcorpus.pipelines.evaluate.draws import Bins, Draw, drawn
 from quietcorpus.pipelines.evaluate.study import (
     FOLDS,
+    OF_EVERY,
     Studied,
     Study,
     Views,
@@ -63,6 +65,7 @@ DIMENSIONS = 100
 _FITTED_TOKENS = 2_000_000
 _BASELINE_DOCUMENTS, _BASELINE_TOKENS = 1000, 200_000  # noise makes documents long, and fits slow
 _LONGEST = 0.95
+_MOST_BINS = 1 << 13
 
 
 class BagOfWordsStudy(Study):
@@ -201,9 +204,18 @@ class BagOfWordsStudy(Study):
         known = {way: in_bins(c, bins.of, bins.size) for way, c in self._known.items()}
         facts = facts_by_words(known, exact, noisy)
         score = bag_distances(noisy, exact)
-        rate = bins.stages[-1].rate if bins.stages else None
-        logs = None if rate is None else lambda numbers: rate * score(numbers)
-        return Views(self._originals, released, {"": score}, facts, logs)
+        if not bins.stages:
+            return Views(self._originals, released, {"": score}, facts)
+        rate, some = bins.stages[-1].rate, known if bins.size <= _MOST_BINS else {}
+        together = {f"{way} {OF_EVERY}": by_counts(own, noisy, rate) for way, own in some.items()}
+        return Views(
+            self._originals,
+            released,
+            {"": score},
+            facts,
+            lambda numbers: rate * score(numbers),
+            together,
+        )
 
     def _counted(self, texts: Sequence[str]) -> sp.csr_array:
         """Count the terms of texts."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ from quietcorpus.mechanisms.accounting import loss_distribution
 from quietcorpus.mechanisms.clipped_sum import STEPS
 from quietcorpus.mechanisms.deep_candidate import DeepCandidate
 from quietcorpus.mechanisms.filters import Concentrated
-from quietcorpus.mechanisms.guarantees import LimitedPrecision, Spending
+from quietcorpus.mechanisms.guarantees import Guarantee, LimitedPrecision, Spending
 from quietcorpus.mechanisms.projected_mean import STEPS as RADIUS
 from quietcorpus.mechanisms.projected_mean import ProjectedMean
 from quietcorpus.mechanisms.pure_votes import PureVotes
@@ -98,8 +98,13 @@ def allowed(kind: Kind) -> tuple[Curve, str]:
         if isinstance(kind, UserTextsKind):
             shifts = [max(kind.voting.norms.most.values())]  # all in one place is the worst
         return Outcomes.of_geometric(float(votes.rate), np.array([shifts])), EXACT
-    cost: Any = kind.cost
-    return Outcomes.of_guarantee(float(cost.epsilon), float(cost.delta)), BOUNDED
+    return of_total(kind.cost)
+
+
+def of_total(total: Guarantee) -> tuple[Curve, str]:
+    """Return the most that epsilon and delta alone allow."""
+    delta = float(getattr(total, "delta", 0))
+    return Outcomes.of_guarantee(float(total.epsilon), delta), BOUNDED
 
 
 def of_rounds(kind: PublicTextsKind) -> Curve | None:

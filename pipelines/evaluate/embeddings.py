@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from quietcorpus.evaluation.attacks.membership import Membership
+from quietcorpus.evaluation.attacks.tradeoff import Normals
 from quietcorpus.evaluation.attacks.user_membership import Pairs, Scores, UserAttack, fits
 from quietcorpus.evaluation.embeddings import map_letters, map_list, map_word, nearest, similarity
 from quietcorpus.evaluation.features import counted
@@ -28,6 +29,7 @@ from quietcorpus.indexes.vectors import VectorsError
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.word_pairs import balanced_weights
 from quietcorpus.pipelines.engine.engine import Engine
+from quietcorpus.pipelines.evaluate import definition
 from quietcorpus.pipelines.evaluate.corpus import Sample, Strings
 from quietcorpus.pipelines.evaluate.draws import Draw
 from quietcorpus.pipelines.evaluate.in_memory import held
@@ -41,6 +43,8 @@ from quietcorpus.pipelines.evaluate.study import (
     labelled,
     tokenizer_of_card,
 )
+from quietcorpus.pipelines.kinds.embeddings_counted import CountedEmbeddingsKind
+from quietcorpus.pipelines.kinds.prepare import prepare
 from quietcorpus.pipelines.release.release import release
 from quietcorpus.pipelines.spec.embeddings import EmbeddingMethod, WordEmbeddingsSpec
 from quietcorpus.pipelines.spec.spec import InputSpec, Spec
@@ -82,6 +86,7 @@ class WordEmbeddingsStudy(Study):
 
     def __init__(self, studied: Studied) -> None:
         self._sample = sample = studied.sample
+        self._total = studied.card.guarantee.parameters.guarantee
         spec = None if studied.spec is None else studied.described
         self.own: Draw = replace(_vectors(studied.release), law=spec)
         self._words: list[str] = self.own.rows["word"].to_pylist()
@@ -114,6 +119,10 @@ class WordEmbeddingsStudy(Study):
             f"original is word2vec on the same users ({_EPOCHS_OF_FEW} epochs); for noise, none of "
             "those under attack took part. `method: sgd` takes too long to be trained so often: "
             "`quietcorpus audit` bounds what taking part can change.",
+            "The two inputs of the definition differ by one user of the largest budget. With "
+            "`method: cooccurrence` the counts of every user are equally long, so that this "
+            "release is of no other pair; with `method: sgd` the curve is of the privacy loss "
+            f"distribution of all sampled steps. {definition.NOTE}",
         ]
         if self._public is not None:
             self.notes.append(
@@ -150,6 +159,18 @@ class WordEmbeddingsStudy(Study):
                 on_target, on_strangers = attack.on_target(), attack.on_strangers()
                 yield _membership("release", on_target)
                 yield _membership("noise", on_strangers)
+        yield from self._defined(draw.law)
+
+    def _defined(self, spec: Spec | None) -> Iterator[Observation]:
+        """Yield what the definition's attacker finds of a user, and what is allowed."""
+        if spec is None:
+            yield from definition.observed("guarantee", *definition.of_total(self._total))
+            return
+        kind = prepare(spec)
+        if isinstance(kind, CountedEmbeddingsKind):
+            most = max(kind.norms.most.values()) / kind.norms.mechanism.deviation
+            yield from definition.observed("release", Normals(float(most)))
+        yield from definition.observed("guarantee", *definition.allowed(kind))
 
     @property
     def _attackable(self) -> bool:

@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.evaluation.attacks.facts import some_means
+from quietcorpus.evaluation.attacks.facts import by_means, some_vectors
 from quietcorpus.evaluation.attacks.linkage import Score, cosines, distances, noisy_means
 from quietcorpus.evaluation.attacks.tradeoff import Curve, Outcomes
 from quietcorpus.evaluation.classification import FOUR_LAYERS, Folded
@@ -27,6 +27,7 @@ from quietcorpus.pipelines.evaluate.draws import Draw, drawn
 from quietcorpus.pipelines.evaluate.encoders import Remembering
 from quietcorpus.pipelines.evaluate.study import (
     FACTS,
+    OF_EVERY,
     Studied,
     Study,
     Views,
@@ -66,17 +67,17 @@ class _Originals:
         sentences: float32 (m, d), the sentences' embeddings, document by document.
         offsets: int64 (n + 1,); document i has sentences[offsets[i]:offsets[i + 1]].
         means: float64 (n, d), the documents' means.
-        known: float64 (n, d), the means of the sentences that an attacker knows, by way.
+        known: the sentences that an attacker knows, and their offsets, likewise, by way.
     """
 
     sentences: npt.NDArray[np.float32]
     offsets: npt.NDArray[np.int64]
     means: npt.NDArray[np.float64]
-    known: Mapping[str, npt.NDArray[np.float64]]
+    known: Mapping[str, tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]]
 
     def facts(self, released: npt.NDArray[np.float64]) -> dict[str, Score]:
         """Return the ways to find rows by known sentences: cosines with their mean embedding."""
-        return {way: cosines(known, released) for way, known in self.known.items()}
+        return {way: cosines(means(*known), released) for way, known in self.known.items()}
 
     def bands(self) -> Iterator[tuple[str, npt.NDArray[np.bool_]]]:
         """Yield groups of documents by their numbers of sentences."""
@@ -186,7 +187,7 @@ class SentencesStudy(Study):
         found = split(texts, most, self._candidates.manifest.language)
         vectors = self._encoder.encode(found.texts)
         known = {
-            way_of(number, "sentence"): some_means(
+            way_of(number, "sentence"): some_vectors(
                 vectors, found.offsets, number, np.random.default_rng(number)
             )
             for number in FACTS
@@ -243,12 +244,35 @@ class SentencesStudy(Study):
         if not isinstance(law, ProjectedMean):
             score = self._score(draw, law, own, released)
             logs = None if law is None else score
-            return Views(own.means, released, {"": score}, own.facts(released), logs)
+            facts, known = own.facts(released), self._known(draw, law, own)
+            return Views(own.means, released, {"": score}, facts, logs, known)
         along = ball(self._candidates, law.directions)
         noisy, sums = along.means(released), along.sums(own.sentences, own.offsets)
         score = noisy_means(noisy, sums, np.diff(own.offsets), float(law.rate), "euclidean")
-        facts = {way: distances(along.places(known), noisy) for way, known in own.known.items()}
-        return Views(own.means, released, {"": score}, facts, score)
+        facts = {
+            way: distances(along.places(means(*known)), noisy) for way, known in own.known.items()
+        }
+        noise = (law.directions + 1) / float(law.rate) ** 2  # the variance of a coordinate
+        together = {
+            f"{way} {OF_EVERY}": by_means(
+                along.sums(*known), np.diff(known[1]), noisy, np.diff(own.offsets), noise
+            )
+            for way, known in own.known.items()
+        }
+        return Views(own.means, released, {"": score}, facts, score, together)
+
+    def _known(self, draw: Draw, law: object, own: _Originals) -> dict[str, Score]:
+        """Return how likely known sentences, by themselves, make the candidates of rows."""
+        if not isinstance(law, DeepCandidate):
+            return {}
+        found = utilities(law.utility, law.projections, self._candidates)
+        chosen = draw.rows["candidate"].to_numpy()
+
+        def of(known: tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]) -> Score:
+            logs = _log_chances(law, found(*known))[:, chosen].astype(np.float32)
+            return lambda numbers: logs[numbers].astype(np.float64)
+
+        return {f"{way} {OF_EVERY}": of(known) for way, known in own.known.items()}
 
     def _curve(
         self, law: DeepCandidate | ProjectedMean | Truncation, own: _Originals, number: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, ClassVar, Protocol
 
@@ -47,6 +47,7 @@ LEAST_OF_CLASS = 4 * FOLDS
 _LEAST_OF_GROUP = 30
 _MOST_TOGETHER = 5_000
 TOGETHER = "by all rows together"
+OF_EVERY = "of every document"
 FACTS = (1, 3, 5)
 """The numbers of sentences or rare words of a document that an attacker knows."""
 
@@ -157,6 +158,7 @@ class Views:
         scores: how well originals fit released rows, in one or several named ways.
         facts: how well released rows fit what is known of originals, likewise.
         logs: logarithms of originals' probabilities, where the law is known.
+        known: logarithms of how likely known facts make rows, likewise.
     """
 
     raw: Any
@@ -164,6 +166,7 @@ class Views:
     scores: Mapping[str, Score]
     facts: Mapping[str, Score]
     logs: Score | None = None
+    known: Mapping[str, Score] = field(default_factory=dict)
 
     def dealt(self, order: npt.NDArray[np.int64]) -> Views:
         """Return the rows in another order, from which nothing is learnt except by chance."""
@@ -171,13 +174,16 @@ class Views:
             way: lambda numbers, score=score: score(order[numbers])
             for way, score in self.scores.items()
         }
-        facts = {
-            way: lambda numbers, score=score: score(numbers)[:, order]
-            for way, score in self.facts.items()
-        }
+        facts, known = (
+            {
+                way: lambda numbers, score=score: score(numbers)[:, order]
+                for way, score in own.items()
+            }
+            for own in (self.facts, self.known)
+        )
         logs = self.logs
         shuffled = None if logs is None else lambda numbers: logs(order[numbers])
-        return Views(self.raw, self.released[order], scores, facts, shuffled)
+        return Views(self.raw, self.released[order], scores, facts, shuffled, known)
 
 
 def known_sentences(sample: Sample) -> dict[str, list[str]]:
@@ -227,6 +233,8 @@ def attacks(
         yield share_found("linkage", subject, linked_together(views.logs, len(sample)), TOGETHER)
     for way, score in views.facts.items():
         yield share_found("facts", subject, linked(score, len(sample)), way)
+    for way, score in views.known.items() if len(sample) <= _MOST_TOGETHER else ():
+        yield share_found("facts", subject, linked_together(score, len(sample)), way)
     if sample.labels is not None:
         yield from _membership(sample.labels, views, subject, generator)
     if sample.users is not None:

@@ -5,17 +5,22 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 import scipy.sparse as sp
 from scipy import stats
 
 from quietcorpus.evaluation.attacks.facts import (
+    _means,
     by_bm25,
+    by_counts,
+    by_means,
     rare_terms,
-    some_means,
     some_sentences,
+    some_vectors,
 )
-from quietcorpus.evaluation.attacks.linkage import linked
+from quietcorpus.evaluation.attacks.linkage import distances, linked, linked_together
+from quietcorpus.indexes.recoder import means
 
 ALPHA = 1e-6
 
@@ -101,9 +106,87 @@ def test_means_of_some_sentences_are_of_the_document() -> None:
     vectors = 2.0 ** np.arange(9)[:, None]
     offsets = np.array([0, 3, 3, 4, 9])
     generator = np.random.default_rng()
-    whole = some_means(vectors, offsets, 5, generator)
+    whole = means(*some_vectors(vectors, offsets, 5, generator))
     assert whole.ravel().tolist() == [7 / 3, 0, 8, (2**9 - 2**4) / 5]
-    some = np.array([some_means(vectors, offsets, 1, generator) for _ in range(200)])
+    some = np.array([means(*some_vectors(vectors, offsets, 1, generator)) for _ in range(200)])
     assert set(some[:, 3, 0]) == {16, 32, 64, 128, 256}  # one is missed with 5 * .8^200
-    pairs = {float(some_means(vectors, offsets, 2, generator)[0, 0]) for _ in range(200)}
+    pairs = {float(means(*some_vectors(vectors, offsets, 2, generator))[0, 0]) for _ in range(200)}
     assert pairs == {1.5, 2.5, 3}
+
+
+RATE = 1.0
+
+
+def noisy_bags(n: int, bins: int) -> tuple[sp.csr_array, sp.csr_array, npt.NDArray[np.int64]]:
+    """Some counts of each document, all of them under noise, and the means of bins."""
+    generator = np.random.default_rng()
+    means = generator.gamma(0.3, 2, bins)
+    rates = generator.gamma(1, 1, (n, 1)) * means  # documents of many lengths
+    known, rest = generator.poisson(means / 4, (n, bins)), generator.poisson(rates)
+    one, other = generator.geometric(-math.expm1(-RATE), (2, n, bins))
+    noisy = np.maximum(known + rest + one - other, 0)
+    return sp.csr_array(known), sp.csr_array(noisy), means
+
+
+def test_known_counts_score_by_their_law() -> None:
+    # Kills: a rest that is left out, zeros that are taken for no noise, a bin for another.
+    known, noisy, _ = noisy_bags(200, 12)
+    score = by_counts(known, noisy, RATE)(np.arange(200))
+    decay, rows = math.exp(-RATE), noisy.toarray()
+    means = _means(rows.mean(axis=0), decay)
+    rest = np.arange(400)
+
+    def log_chance(count: int, seen: int, mean: float) -> float:
+        law = (mean / (1 + mean)) ** rest / (1 + mean)
+        noise = decay ** np.abs(seen - count - rest) * (1 - decay) / (1 + decay)
+        own = law @ (noise if seen else decay ** (count + rest) / (1 + decay))
+        return math.log(own)
+
+    for fact, row in ((0, 0), (3, 7), (150, 2)):
+        expected = sum(
+            log_chance(int(count), int(seen), mean) - log_chance(0, int(seen), mean)
+            for count, seen, mean in zip(known.toarray()[fact], rows[row], means, strict=True)
+        )
+        assert score[fact, row] == pytest.approx(expected, abs=1e-3)
+
+
+def test_the_means_of_counts_are_found_under_the_noise() -> None:
+    # Kills: noise that is cut off at zero taken for counts. 20,000 rows: six deviations are .1.
+    generator = np.random.default_rng()
+    true = np.array([0.05, 0.5, 4.0])
+    counts = generator.geometric(1 / (1 + true), (20_000, 3)) - 1
+    one, other = generator.geometric(-math.expm1(-0.5), (2, 20_000, 3))
+    found = _means(np.maximum(counts + one - other, 0).mean(axis=0), math.exp(-0.5))
+    assert np.abs(found - true).max() < 0.25
+    assert np.abs(np.maximum(counts + one - other, 0).mean(axis=0) - true)[:2].min() > 0.3
+
+
+def test_facts_of_every_document_find_more_than_words_do() -> None:
+    # Kills: rows of long documents that win every search; ties or order for facts (the control).
+    known, noisy, _ = noisy_bags(300, 150)
+    score = by_counts(known, noisy, RATE)
+    found = linked_together(score, 300).mean()
+    assert found > linked(by_bm25(known, noisy), 300).mean() + 0.05
+    order = np.random.default_rng().permutation(300)
+    # Pr[Poisson(1) > 10] is 1e-8.
+    assert linked_together(lambda numbers: score(numbers)[:, order], 300).sum() <= 10
+
+
+def test_means_of_known_sentences_find_their_rows_together() -> None:
+    # Documents of 1 to 12 sentences of three known ones. Kills: a variance that is the same for all
+    # rows, rows of too few sentences; order for facts (the control).
+    generator = np.random.default_rng()
+    lengths = generator.integers(1, 13, 400)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    sentences = np.rint(generator.normal(0, 30, (offsets[-1], 8)))
+    sums = np.add.reduceat(sentences, offsets[:-1])
+    rows = (sums + np.rint(generator.normal(0, 20, sums.shape))) / lengths[:, None]
+    known, own = some_vectors(sentences, offsets, 3, generator)
+    facts = np.add.reduceat(known, own[:-1]).astype(np.int64)
+    score = by_means(facts, np.diff(own), rows, lengths, 400.0)
+    places = facts / np.diff(own)[:, None]
+    found = linked_together(score, 400).mean()
+    assert found > linked(distances(places, rows), 400).mean() + 0.05
+    assert (score(np.arange(400))[np.minimum(lengths, 3)[:, None] > lengths] == -np.inf).all()
+    order = generator.permutation(400)
+    assert linked_together(lambda numbers: score(numbers)[:, order], 400).sum() <= 10
