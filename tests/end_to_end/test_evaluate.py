@@ -24,6 +24,7 @@ from evaluations import (
 from scipy import stats
 
 from quietcorpus.indexes.tokenizer import tokenize
+from quietcorpus.pipelines.evaluate.definition import EXACT
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -105,6 +106,17 @@ def test_attacks_find_what_is_there_and_nothing_in_noise(evaluated: Workspace) -
         # Hardly any noise is left at this epsilon: a row or two may be found by chance.
         assert facts[way, "original"] >= facts[way, "release"] - 0.05
         assert facts[way, "noise"] * 2 * DOCUMENTS <= most
+    # All rows together find no less than each alone, but for chance, and nothing in noise.
+    together = figures(content, "by all rows together")
+    assert together["linkage", "release"] > own["linkage", "release"] - 0.02
+    every = figures(content, "by 5 sentences of every document")
+    assert every["facts", "release"] > facts["sentences", "release"] - 0.05
+    for found in (together["linkage", "noise"], every["facts", "noise"]):
+        assert found * 2 * DOCUMENTS <= most
+    # One token is hidden by the rows at epsilon 6 and by the histogram at 1: two answers.
+    law, shown = figures(content, EXACT), 1 / (1 + math.exp(-6))
+    assert shown < law["definition", "guarantee"] < 1 / (1 + math.exp(-7))
+    assert law["definition", "release"] == pytest.approx(law["definition", "guarantee"], abs=2e-3)
     for subject in ("release", "noise", "original"):
         assert 0 <= own["membership", subject] <= 1
         assert 0 <= own["authorship", subject] <= 0.5

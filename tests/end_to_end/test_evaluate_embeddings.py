@@ -24,6 +24,7 @@ from machine import wait_until
 from quietcorpus.pipelines.evaluate import embeddings as study_of_embeddings
 from quietcorpus.pipelines.evaluate.comparison import Comparison
 from quietcorpus.pipelines.evaluate.corpus import Columns, Sample
+from quietcorpus.pipelines.evaluate.definition import EXACT
 from quietcorpus.pipelines.release.release import release as real_release
 from quietcorpus.pipelines.spec.embeddings import WordEmbeddingsSpec
 from quietcorpus.pipelines.spec.loading import load_spec
@@ -150,6 +151,9 @@ def test_who_took_part(evaluated: Workspace) -> None:
     assert 0 <= found["user-membership", "release"] <= 1
     # Control: where nothing is protected, the same attack is beyond what chance allows.
     assert found["user-membership", "original"] - 0.5 > bound(DRAWS)
+    # The definition's attacker, of two normals; a private vocabulary tells as much again, or more.
+    law = figures(content, EXACT)
+    assert 0.5 < law["definition", "release"] <= law["definition", "guarantee"] < 1
 
 
 def test_the_other_measures(evaluated: Workspace) -> None:
@@ -233,6 +237,7 @@ def test_users_are_not_attacked_where_training_takes_long(
     found = figures(content)
     assert ("user-membership", "original") in found
     assert ("user-membership", "release") not in found
+    assert 0.5 < figures(content, EXACT)["definition", "guarantee"] < 1
     assert any("`method: sgd` takes too long" in note for note in content["notes"])
 
 

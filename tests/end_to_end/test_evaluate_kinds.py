@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ from quietcorpus.indexes.recoder import means
 from quietcorpus.indexes.sentences import split
 from quietcorpus.indexes.tokenizer import tokenize
 from quietcorpus.indexes.word_index import open_index
+from quietcorpus.pipelines.evaluate.definition import EXACT
 from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
 
 if TYPE_CHECKING:
@@ -182,6 +184,12 @@ def test_sentences(
     assert own["linkage", "noise"] <= linked_by_chance(2)
     # Independent of the documents: each is right with 1 / 120, of 240.
     assert lost["linkage", "release"] * 240 <= stats.binom.isf(ALPHA, 240, 1 / 100)
+    # The definition's attacker, of one sentence: by the range of an exponential mechanism.
+    law, faint = figures(content, EXACT), figures(content, EXACT, epsilon="0.001")
+    assert law["definition", "guarantee"] == pytest.approx(1 / (1 + math.exp(-20)))
+    assert 0.55 < law["definition", "release"] <= law["definition", "guarantee"]
+    assert law["definition-power", "release"] <= law["definition-power", "guarantee"] + 1e-3
+    assert faint["definition", "release"] == pytest.approx(0.5, abs=1e-3)
     assert own["f1", "original"] > lost["f1", "release"]
     assert any(one["group"].startswith("k = ") for one in content["figures"])
     assert ("f1", "original") in figures(content, "network")
@@ -261,12 +269,18 @@ def test_the_number_of_sentences_that_count(
         groups = {one["group"] for one in content["figures"] if one["setting"] == k}
         assert groups & {"k = 1 to 3", "k = 8 to 15"} == {band}
     assert figures(content, most_sentences="12")["linkage", "release"] > least
+    for setting in ({}, {"most_sentences": "12"}):
+        law = figures(content, EXACT, **setting)
+        for measure in ("definition", "definition-power", "definition-power-low"):
+            assert 0 < law[measure, "release"] <= law[measure, "guarantee"] + 1e-3
     # Rows that are no candidates have no recoded means, and no reference to them.
     recoded = any("recoded" in one["group"] for one in content["figures"])
     assert recoded is ("mechanism" not in block)
     if block.get("mechanism") == "projected-mean":  # by cosines of embeddings it was .65
         known = figures(content, "by 3 sentences", most_sentences="12")
         assert known["facts", "release"] > 0.75
+        every = figures(content, "by 3 sentences of every document", most_sentences="12")
+        assert every["facts", "release"] > known["facts", "release"]
 
 
 def test_histogram(workspace: Workspace, lee_texts: list[str]) -> None:
@@ -287,6 +301,15 @@ def test_histogram(workspace: Workspace, lee_texts: list[str]) -> None:
     assert own["histogram-error", "release"] < 0.05 < lost["histogram-error", "release"]
     assert 0.5 < lost["histogram-error", "release"] / (len(released) * 100 / exact) < 2
     assert own["histogram-top", "release"] > 0.9
+    # One token more or less, by the geometric law: it is randomised response.
+    law, faint = figures(content, EXACT), figures(content, EXACT, epsilon="0.01")
+    assert law["definition", "guarantee"] == pytest.approx(1 / (1 + math.exp(-1)))
+    assert law["definition", "release"] == pytest.approx(law["definition", "guarantee"], abs=1e-3)
+    assert faint["definition", "release"] == pytest.approx(0.5, abs=3e-3)
+    # A whole document has far more tokens than one. Of noise, Hoeffding's bound as for voters.
+    least = math.sqrt(math.log(2 / ALPHA) / (2 * 2 * (DOCUMENTS // 4)))
+    assert own["count-membership", "release"] > 0.5 + least
+    assert abs(own["count-membership", "noise"] - 0.5) < least
     assert_silent(workspace, done.stdout + done.stderr, SECRETS)
 
 
