@@ -39,6 +39,7 @@ from quietcorpus.transforms.reading.documents import Documents
 
 DISTRIBUTION = "documents: noise drawn, its distribution"
 INDEPENDENCE = "documents: noise drawn, its independence"
+REPEATS = "documents: noise drawn, its repeats"
 LAST = "documents: near, along the last direction"
 MOVED = "documents: what a sentence moves sums by"
 BESIDES = "documents: rows besides noisy sums"
@@ -132,6 +133,13 @@ def all_accepted(patch: Patch) -> None:
         return self._sampler.sample(stream, addresses, self.dimensions, lane=0).astype(np.int64)
 
     patch.setattr(EuclideanNoise, "sample", first)
+
+
+def never_last(drawn: Any, *_: Any) -> Any:
+    """No noise on the last document of a batch."""
+    drawn = drawn.copy()
+    drawn[-1] = 0
+    return drawn
 
 
 def halved(drawn: Any, *_: Any) -> Any:
@@ -403,6 +411,16 @@ BALL = in_kind(
     ("digits of the exact projections", exact_digits(NoisyProjections), BESIDES),
     ("one address for all projections", addresses_again(NoisySum, 1), INDEPENDENCE),
     ("projections' addresses that begin again", addresses_again(NoisySum, 100), INDEPENDENCE),
+    (
+        "no noise on a batch's last projections",
+        changed(EuclideanNoise, "sample", never_last),
+        REPEATS,
+    ),
+    (
+        "projections' addresses that begin again, by repeats",
+        addresses_again(NoisySum, 100),
+        REPEATS,
+    ),
     ("a stream of projections with a state", counter(NoisySum), AGAIN),
 )
 BOX = in_kind(
@@ -430,6 +448,7 @@ BOX = in_kind(
     ("noise divided by sentences twice", shared_among_sentences, DISTRIBUTION),
     ("noise on means that is never added", never_added(NoisyMeans), DISTRIBUTION),
     ("digits of the exact means", exact_digits(NoisyMeans), BESIDES),
+    ("no noise on a batch's last mean", changed(DenseNoise, "sample", never_last), REPEATS),
     ("texts in one place share noise", nameless, ADDRESSES),
     ("texts share noise at every place", without_place(sentences), ADDRESSES),
     ("keys of the parent in forked children", keys_of_the_parent, KEYS),

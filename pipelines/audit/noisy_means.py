@@ -12,7 +12,11 @@ import numpy.typing as npt
 
 from quietcorpus.evaluation.audits.exact import Unresolved
 from quietcorpus.evaluation.audits.findings import Exact, Sampled
-from quietcorpus.evaluation.audits.lower_bound import LowerBound, epsilon_at_least
+from quietcorpus.evaluation.audits.lower_bound import (
+    LowerBound,
+    chance_at_least,
+    epsilon_at_least,
+)
 from quietcorpus.evaluation.audits.uniforms import (
     Uniforms,
     dependence_at_least,
@@ -66,6 +70,9 @@ class StatedLaw(Protocol):
     def most(self) -> int:
         """Return how many steps a sentence may move sums by."""
 
+    def likeliest(self, dimensions: int) -> float:
+        """Return an upper bound on the chance of the likeliest noise, which is none."""
+
     def uniforms(self, noise: Noise) -> tuple[Uniforms, npt.NDArray[np.bool_]]:
         """Return uniforms, independent if noise (n, d) has the law, and of which rows they are."""
 
@@ -104,6 +111,14 @@ def audits(releases: Releases, law: StatedLaw, pairs: Sequence[Pair]) -> list[Ex
             "The figure is the largest correlation between two dimensions, two documents that are "
             "any number of places apart, or the noise and the sums that it was added to.",
             partial(_dependence, releases, law),
+            most=few,
+        ),
+        Sampled(
+            "documents: noise drawn, its repeats",
+            min(1.0, few * law.likeliest(dimensions)),
+            "The figure is the chance that a document's noise is, in all dimensions, that of an "
+            "earlier one; stated is the chance of the likeliest noise, times their number.",
+            partial(_repeats, releases),
             most=few,
         ),
         *(_loss(releases, law, pair, few) for pair in pairs),
@@ -216,6 +231,15 @@ def _dependence(releases: Releases, law: StatedLaw, draws: int, level: float) ->
     noise, sums = noise_of(releases, draws)
     uniforms, left = law.uniforms(noise)
     return dependence_at_least(uniforms, level, sums[left])
+
+
+def _repeats(releases: Releases, draws: int, level: float) -> LowerBound:
+    # Given all before it, a document's noise is one of theirs with the stated chance at most.
+    noise, _ = noise_of(releases, draws)
+    _, first = np.unique(noise, axis=0, return_index=True)
+    earlier = np.ones(len(noise), dtype=bool)
+    earlier[first] = False
+    return chance_at_least(lambda _: earlier, draws, level)
 
 
 def _mechanism(releases: Releases) -> NoisySum:

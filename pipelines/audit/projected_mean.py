@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,6 +43,17 @@ class EuclideanLaw:
     rate: float
     order = 2
     most = _MOST
+
+    def likeliest(self, dimensions: int) -> float:
+        """Return an upper bound on the chance of no noise at all.
+
+        Over the cube around z, exp(-rate ||z||) is at least exp(-rate (||x|| + sqrt(d) / 2)), whose
+        integral over all x is exp(-rate sqrt(d) / 2) d! V_d / rate^d, V_d the unit ball's volume.
+        """
+        d = dimensions
+        volume = d / 2 * math.log(math.pi) - math.lgamma(d / 2 + 1)
+        others = math.lgamma(d + 1) + volume - self.rate * math.sqrt(d) / 2
+        return math.exp(min(0.0, d * math.log(self.rate) - others))
 
     def filled(self, noise: Noise) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
         """Turn noise of the law, (n, d), into points of density proportional to exp(-rate ||x||).

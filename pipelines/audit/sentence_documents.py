@@ -20,7 +20,7 @@ import pyarrow as pa
 from quietcorpus.evaluation.audits.findings import Exact
 from quietcorpus.indexes.candidates import Candidates
 from quietcorpus.mechanisms.keystream import KEY_BYTES, ReleaseKey
-from quietcorpus.pipelines.audit.inputs import SOURCE, made_up_words, released
+from quietcorpus.pipelines.audit.inputs import SOURCE, made_up_words
 from quietcorpus.transforms.privatizers.sentences import (
     CandidateDraw,
     Embeddings,
@@ -34,6 +34,7 @@ SENTENCES = 4
 """The number of sentences of a made-up document, at most."""
 PAIRS = 32
 """How many pairs of made-up documents differ in a sentence."""
+_LONGEST, _OF_LONG = 24, 8  # sentences of one pair in so many
 _CELLS = 1 << 22  # numbers of inputs that are held at a time
 _FAR = 100.0  # by what sentences are scaled, so that they lie beyond every public body
 _PLACES = 512  # of each document, to see whether draws repeat
@@ -92,7 +93,7 @@ class Releases:
 
     @classmethod
     def of_public(cls, parameters: SentencesParameters, candidates: Candidates) -> Releases:
-        """Make documents of 1 to `SENTENCES` sentences up, which come in pairs.
+        """Make documents up, most of them of 1 to `SENTENCES` sentences, which come in pairs.
 
         Those of a pair differ in one sentence, in every place by turns: another public one, its
         reflection in the centre, or that reflection far beyond.
@@ -100,10 +101,11 @@ class Releases:
         generator = np.random.default_rng(0)
         own, centre = candidates.embeddings, candidates.centre
         most = min(SENTENCES, parameters.most_sentences)
+        longest = min(_LONGEST, parameters.most_sentences)
         sentences: list[npt.NDArray[np.float64]] = []
         documents = []
         for pair in range(PAIRS):
-            length = most - pair % most
+            length = most - pair % most if pair % _OF_LONG else longest
             drawn = own[generator.integers(len(own), size=length)].astype(np.float64)
             place = pair // most % length
             other = own[generator.integers(len(own))] - centre
@@ -242,8 +244,12 @@ def release_texts(privatizer: SentencePrivatizer, texts: Sequence[str], first: i
 
 def draws_of(privatizer: SentencePrivatizer, texts: tuple[str, ...], count: int) -> pa.Table:
     """Release these texts by turns, `count` rows in all."""
-    rounds = -(-count // len(texts))
-    return pa.concat_tables(released(privatizer, texts, rounds)).slice(0, count)
+    size = privatizer.documents_at_once  # as in a release
+    every = itertools.cycle(texts)
+    return pa.concat_tables(
+        release_texts(privatizer, list(itertools.islice(every, min(size, count - start))), start)
+        for start in range(0, count, size)
+    )
 
 
 def drawn_for(

@@ -30,7 +30,6 @@ from quietcorpus.pipelines.audit.embedded_words import besides_words
 from quietcorpus.pipelines.audit.inputs import LOSS
 from quietcorpus.pipelines.audit.sentence_documents import (
     PAIRS,
-    SENTENCES,
     Releases,
     drawn_for,
     of_streams,
@@ -46,6 +45,7 @@ _CHOICES = 1 << 29  # utilities that are read for one audit
 _LEAST = 1000
 _MOST = 1 << 15  # draws of one audit of the law
 _BITS = 256
+_FAR = 5  # of a utility below all others, in sentences
 _CLOSE = 1e-9
 _ROWS = 8  # of each text, whose columns are compared with the public candidates
 
@@ -104,7 +104,7 @@ def of_draws(
     """Return audits of a candidate's chances, and of draws by a release's privatizer."""
     sampler, size = candidate_draw(privatizer()).sampler, public.one.shape[1]
     stated = round_up(law.guarantee.epsilon)
-    far = (SENTENCES + 1) * law.units
+    far = _FAR * law.units
     pairs = list(zip(public.one, public.other, strict=True))
     losses = [_stated_loss(sampler, *pair, stated) for pair in pairs]
     worst = int(np.argmax(losses))

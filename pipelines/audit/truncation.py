@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +31,10 @@ class GeometricLaw:
     rate: float
     most: int
     order = 1
+
+    def likeliest(self, dimensions: int) -> float:
+        """Return the chance of no noise at all."""
+        return math.tanh(self.rate / 2) ** dimensions
 
     def uniforms(self, noise: Noise) -> tuple[Uniforms, npt.NDArray[np.bool_]]:
         """Return the law's distribution function of all noise, and that it is of every row.

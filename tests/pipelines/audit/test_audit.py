@@ -176,6 +176,7 @@ SUMS = (
     "documents: what a sentence moves sums by",
     "documents: noise drawn, its distribution",
     "documents: noise drawn, its independence",
+    "documents: noise drawn, its repeats",
 )
 STREAMS = "documents: addresses of draws", "documents: draws of one key", "keys drawn"
 DRAWN = "a step's sums, with and without a user", "the counts, with and without a user"
