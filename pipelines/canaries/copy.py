@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import secrets
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from quietcorpus.pipelines.spec.spec import InputSpec, Spec
 from quietcorpus.pipelines.spec.values import REASONS
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import places
+from quietcorpus.pipelines.storage.staging import staging_area
 from quietcorpus.transforms.reading.documents import Corpus, Documents
 from quietcorpus.transforms.reading.sources import batches
 from quietcorpus.transforms.reading.spelling import as_text, spelled
@@ -93,21 +93,21 @@ class Copy:
 def copied(spec: Spec, work: str | None) -> Iterator[Copy]:
     """Yield an empty copy of a spec's corpus in a place of its own, which is deleted at the end.
 
-    The place is below `work`, or in this machine's temporary folder.
+    The place is below `work`, or in this machine's temporary folder. Copies that killed runs have
+    left there are deleted, except in an object store.
     """
-    if work is None:
-        with tempfile.TemporaryDirectory() as folder:
+    if work is not None:
+        storage.probe("work", work)
+    if work is None or places.is_local(work):
+        # Its lock tells the next run that this one was killed.
+        with staging_area(f"{work or tempfile.gettempdir()}/canaries") as folder:
             yield Copy(spec, folder)
         return
-    storage.probe("work", work)
     place = f"{work}/canaries-{secrets.token_hex(8)}"
     try:
         yield Copy(spec, place)
     finally:
-        if places.is_local(place):
-            shutil.rmtree(place, ignore_errors=True)
-        else:
-            storage.delete_folder(place)
+        storage.delete_folder(place)
 
 
 def _tables(corpus: Corpus) -> Iterator[pa.Table]:

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from quietcorpus.indexes.compression import Method, frequency
 from quietcorpus.mechanisms.bag_of_words import Accounting
-from quietcorpus.mechanisms.guarantees import Spending
+from quietcorpus.mechanisms.guarantees import Spending, round_up
 from quietcorpus.pipelines.card import statements
 from quietcorpus.pipelines.card.limited_precision import (
     LimitedPrecisionMechanism,
@@ -23,7 +23,7 @@ from quietcorpus.pipelines.card.limited_precision import (
     limits_of,
 )
 from quietcorpus.pipelines.card.mechanism import FileFormat
-from quietcorpus.pipelines.card.model import Card, UsedArtefact
+from quietcorpus.pipelines.card.model import Card, PapersFigure, UsedArtefact
 from quietcorpus.pipelines.card.vocabulary import misfit_of
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.transforms.errors import InputError
@@ -145,11 +145,28 @@ def bag_limits(spendings: Sequence[Spending[Any]], tokenizer: str) -> list[str]:
     return [*limits_of(spendings, tokenizer, rows=True), statements.row_places(ROW_GROUP_ROWS)]
 
 
+def papers_figure(documents: Fraction, before: Fraction) -> PapersFigure:
+    """Return the paper's figure for documents, and what other stages cost before."""
+    return PapersFigure(
+        epsilon=round_up(documents + before),
+        explanation=(
+            "It gives each of the vocabulary's terms a budget and lets the bins share them. It is "
+            "not a bound on what a reader can learn; the guarantee above is."
+        ),
+    )
+
+
 def check(output: str, card: Card) -> None:
     """Compare the mechanism's numbers with the budget's; raises InputError."""
     mechanism, uri = card.mechanism, f"{output}/{layout.CARD}"
     assert isinstance(mechanism, BagOfWordsMechanism)
     size, bins = mechanism.vocabulary_size, mechanism.bins
+    methods = {method.value: method.sized for method in Method}
+    sized = mechanism.compression.get("size") is not None
+    if mechanism.accounting not in set(Accounting) or (
+        methods.get(str(mechanism.compression.get("method"))) != sized
+    ):
+        raise InputError(f"{uri}: mechanism: its accounting or its compression is not known")
     if bins != mechanism.compression.get("size", size):
         raise InputError(f"{uri}: mechanism: bins is not the size of the compression map")
     per_entry = mechanism.accounting == Accounting.PER_ENTRY  # its epsilon is V epsilon / K
@@ -167,3 +184,10 @@ def check(output: str, card: Card) -> None:
     spent = Fraction(card.budget.stages[-1].parameters.epsilon_exact)
     if mechanism.noise_rate != str(spent / mechanism.precision):
         raise InputError(f"{uri}: mechanism: noise_rate is not the budget's")
+    before = sum(
+        (Fraction(stage.parameters.epsilon_exact) for stage in card.budget.stages[:-1]),
+        start=Fraction(0),
+    )
+    figure = papers_figure(spent * bins / max(size, 1), before) if bins != size else None
+    if card.papers_figure != figure:
+        raise InputError(f"{uri}: papers_figure: not what the paper's accounting gives")

@@ -175,11 +175,25 @@ def check(output: str, card: Card) -> None:
     mechanism = card.mechanism
     assert isinstance(mechanism, WordEmbeddingsMechanism)
     check_vocabulary(f"{output}/{layout.CARD}", mechanism.vocabulary, card.budget.stages[:-1])
+    _check_numbers(f"{output}/{layout.CARD}", mechanism, card)
     stage = card.budget.stages[-1].parameters
     assert isinstance(stage, UserParameters)
     check_cost(f"{output}/{layout.CARD}", stage, _courses(mechanism))
     _check_start(f"{output}/{layout.CARD}", mechanism.start, card.artefacts)
     _check_vectors(output, card)
+
+
+def _check_numbers(uri: str, mechanism: WordEmbeddingsMechanism, card: Card) -> None:
+    """Check that the mechanism's numbers are those of the budget and of the files."""
+    total, noisy = card.budget.total, {"sgd": "training", "cooccurrence": "cooccurrences"}
+    assert isinstance(total, UserParameters)
+    if card.budget.stages[-1].stage != noisy[mechanism.method]:
+        raise InputError(f"{uri}: budget: its stages are not the mechanism's")
+    most = total.epsilon if mechanism.epsilon is None else mechanism.epsilon
+    if mechanism.delta != total.delta or most < total.epsilon:
+        raise InputError(f"{uri}: mechanism: epsilon or delta is not the budget's")
+    if {file.rows for file in card.files} != {mechanism.vocabulary_size}:
+        raise InputError(f"{uri}: mechanism: vocabulary_size is not the number of words")
 
 
 def _check_start(uri: str, start: str | None, artefacts: Sequence[UsedArtefact]) -> None:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from quietcorpus.mechanisms.guarantees import DocumentPrivacy, Guarantee, Spending, UserPrivacy
 from quietcorpus.pipelines.card import statements
 from quietcorpus.pipelines.card.model import Card
-from quietcorpus.pipelines.card.weakness import GUESSED, accepted, of_guarantee
+from quietcorpus.pipelines.card.weakness import GUESSED, Weakness, accepted, of_guarantee
 from quietcorpus.pipelines.spec.values import NEEDED, Disjoint, Reason
 
 
@@ -78,8 +78,15 @@ def problem(card: Card, *, exact: bool) -> str | None:
         missing = [one[0] for one in forms if not set(given) & set(one)]
     if missing:
         return f"it does not say that this is not protected: {_subject(missing[0])}"
-    if not exact:
-        return None
+    return _excess(card, forms) if exact else None
+
+
+def _excess(card: Card, forms: Sequence[tuple[str, ...]]) -> str | None:
+    """Return what beside their presence is wrong with lines; None if nothing is."""
+    given = card.guarantee.not_protected
+    needed = {one.reason for one in _weaknesses(card) if one.reason}
+    if not needed <= set(card.accepted or ()):
+        return "what is refused otherwise was not accepted by name"
     expected = {line for one in forms for line in one}
     added = [n for n, line in enumerate(given) if line not in expected and not _is_unknown(line)]
     if added:
@@ -92,7 +99,6 @@ def problem(card: Card, *, exact: bool) -> str | None:
 
 def _lines(card: Card, own: Sequence[str], unique: bool) -> list[str]:
     total, ledger = card.budget.total.guarantee, card.ledger
-    before, after = card.mechanism.weaknesses(card)
     facts = Facts(
         total,
         card.accepted or (),
@@ -103,8 +109,12 @@ def _lines(card: Card, own: Sequence[str], unique: bool) -> list[str]:
         ledger.identifier if ledger else None,
         unique,
     )
-    weak = [*before, *of_guarantee(total, card.artefacts), *after]
-    return [*(one.said for one in weak), *of_release(facts, own)]
+    return [*(one.said for one in _weaknesses(card)), *of_release(facts, own)]
+
+
+def _weaknesses(card: Card) -> list[Weakness]:
+    before, after = card.mechanism.weaknesses(card)
+    return [*before, *of_guarantee(card.budget.total.guarantee, card.artefacts), *after]
 
 
 def _spendings(card: Card) -> list[Spending[Guarantee]]:

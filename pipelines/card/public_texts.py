@@ -279,6 +279,8 @@ def check(output: str, card: Card) -> None:
         raise InputError(
             f"{uri}: mechanism.search: more lists than a pool can have, or be searched"
         )
+    if [stage.stage for stage in card.budget.stages] != ["votes"]:
+        raise InputError(f"{uri}: budget: its stages are not the mechanism's")
     total = card.budget.total
     assert isinstance(total, DocumentParameters | UserParameters)
     if mechanism.is_pure:
@@ -350,12 +352,15 @@ def _norms(mechanism: PublicTextsMechanism, total: Parameters) -> Mapping[str, i
     the ranks of the texts that a document votes for.
     """
     assert isinstance(total, DocumentParameters | UserParameters)
-    budget = mechanism.epsilon if mechanism.user is None else total.epsilon
+    # What users may spend is at least what their norms cost.
+    given = total.epsilon if mechanism.epsilon is None else mechanism.epsilon
+    budget = given if mechanism.user is None else min(given, total.epsilon)
     groups = {group.name for group in getattr(total, "groups", ())} or {""}
     norms = {"": mechanism.norm} if mechanism.norms is None else mechanism.norms
     votes = [vote for vote, _ in mechanism.given]
     if not (
         budget == total.epsilon
+        and max(norms.values()) == mechanism.norm
         and norms.keys() == groups
         and sum(count for _, count in mechanism.given) == mechanism.nearest
         and min(count for _, count in mechanism.given) > 0

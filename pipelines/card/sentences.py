@@ -179,4 +179,6 @@ def check(output: str, card: Card) -> None:
         check_words(uri, mechanism.mechanism, card, card.artefacts[2:])
     elif len(card.artefacts) > len(found):
         raise InputError(f"{uri}: artefacts: more than candidates and an encoder")
+    if [stage.stage for stage in card.budget.stages] != ["documents"]:
+        raise InputError(f"{uri}: budget: its stages are not the mechanism's")
     check_epsilon(uri, card, mechanism.epsilon, mechanism.epsilon_exact)

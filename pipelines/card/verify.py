@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import json
 import os
 import posixpath
+import re
 import stat
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -23,14 +25,16 @@ from quietcorpus.pipelines.card.model import Card, File
 from quietcorpus.pipelines.card.parameters import disagree, is_rounded, parameters
 from quietcorpus.pipelines.card.statements import guarantee, inherited
 from quietcorpus.pipelines.card.together import together
-from quietcorpus.pipelines.environment.version import code_digest
+from quietcorpus.pipelines.environment.version import code_digest, quietcorpus_version
 from quietcorpus.pipelines.spec.errors import first_line
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout
-from quietcorpus.pipelines.storage.places import absolute, is_local
+from quietcorpus.pipelines.storage.places import absolute, is_local, without_folders
 from quietcorpus.pipelines.terminal.progress import Display
-from quietcorpus.transforms.errors import InputError, blamed, client_errors
+from quietcorpus.transforms.errors import InputError, blamed, client_errors, shown
 from quietcorpus.transforms.shards import data_file
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class Verified(NamedTuple):
@@ -71,11 +75,15 @@ def verified(path: str, *, public_key: str | None = None, progress: bool = False
             misfits += _misfits(f"{output}/{file.path}", file, content, card, tables)
             display.advance()
     _check_sum(output, card)
+    _check_facts(f"{output}/{layout.CARD}", card)
     _check_completeness(output, card)
     pages = {name: read_page(output, name, digest) for name, digest in _pages(card).items()}
     _refuse_strangers(output, card)
     if check := registry.part(card.mechanism.kind, "check"):
-        check(output, card)
+        try:
+            check(output, card)
+        except (ArithmeticError, LookupError, TypeError, ValueError):
+            raise InputError(f"{output}/{layout.CARD}: mechanism: its numbers cannot be") from None
     if misfits:
         raise InputError(misfits[0])
     return Verified(card, _written_again(output, card, pages))
@@ -93,6 +101,8 @@ def _written_again(output: str, card: Card, pages: Mapping[str, bytes]) -> tuple
         wrong = "its numbers cannot be"
     if wrong is not None:
         raise InputError(f"{uri}: guarantee: not_protected: {wrong}")
+    if same and card.software.get("quietcorpus") != quietcorpus_version():
+        raise InputError(f"{uri}: software: not the version of the code that wrote it")
     if not same:
         return (*pages, "the wording of not_protected")
     files = {file.path: file for file in card.files}
@@ -131,6 +141,28 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refused(constant: str) -> None:
     raise ValueError(constant)
+
+
+def _check_facts(uri: str, card: Card) -> None:
+    """Check a card's time, and that artefacts are those that the mechanism names."""
+    try:
+        at = datetime.datetime.fromisoformat(card.created)
+    except ValueError:
+        at = None
+    if at is None or at.utcoffset() != datetime.timedelta() or at.isoformat() != card.created:
+        raise InputError(f"{uri}: created: not a time in UTC")
+    for artefact in card.artefacts:
+        named = getattr(card.mechanism, artefact.name, artefact.uri)
+        if isinstance(named, dict):  # of a vocabulary
+            named = named.get("public")
+        if not isinstance(named, str) or without_folders(named) != artefact.uri:
+            raise InputError(f"{uri}: artefacts: {shown(artefact.name)} is not the mechanism's")
+        if not _DIGEST.fullmatch(artefact.digest):
+            raise InputError(f"{uri}: artefacts: {shown(artefact.name)} has no digest")
+        if artefact.provenance == "public" and artefact.guarantee is not None:
+            raise InputError(
+                f"{uri}: artefacts: {shown(artefact.name)} is public, and cost nothing"
+            )
 
 
 def _in_order(card: Card) -> list[File]:

@@ -283,6 +283,10 @@ def check_words(uri: str, mechanism: str, card: Card, artefacts: Sequence[UsedAr
         raise InputError(f"{uri}: artefacts: a private index, and no other, has a guarantee")
     total, meaning = card.budget.total, card.meaning
     epsilon = total.epsilon
+    if [stage.stage for stage in card.budget.stages] != ["documents"]:
+        raise InputError(f"{uri}: budget: its stages are not the mechanism's")
+    if getattr(card.mechanism, "out_of_vocabulary", None) not in ("drop", "draw"):
+        raise InputError(f"{uri}: mechanism: out_of_vocabulary is neither drop nor draw")
     for name, distance, loss in (
         ("mean", meaning.mean_distance, meaning.loss_at_mean),
         ("maximum", meaning.maximum_distance, meaning.loss_at_maximum),
@@ -290,7 +294,26 @@ def check_words(uri: str, mechanism: str, card: Card, artefacts: Sequence[UsedAr
         if not math.isclose(loss, distance * epsilon, rel_tol=1e-9):
             raise InputError(f"{uri}: meaning: loss_at_{name} is not epsilon times the distance")
     assert isinstance(total, MetricParameters)
+    _check_lengths(uri, total, meaning)
     _check_document_losses(uri, mechanism, total, meaning)
+
+
+def _check_lengths(uri: str, total: MetricParameters, meaning: Meaning) -> None:
+    """Check the epsilons and losses that are stated for numbers of words, and quantiles' order."""
+    losses = meaning.loss_of_documents
+    fits = (losses is not None) == (total.per == "word") and all(
+        math.isclose(loss, meaning.loss_at_mean * words, rel_tol=1e-9)
+        for words, loss in (losses or {}).items()
+    )
+    for one in meaning.typical:
+        words = 1 if total.per == "word" else one.document_words or 1
+        fits = fits and math.isclose(one.epsilon * words, total.epsilon, rel_tol=1e-9)
+        for spread in (one.unchanged, one.set_size):
+            given = (spread.least, spread.low, spread.median, spread.high, spread.largest)
+            fits = fits and given[0] >= 0 and list(given) == sorted(given)
+        fits = fits and one.unchanged.largest <= 1
+    if not fits:
+        raise InputError(f"{uri}: meaning: a number is not that of its epsilon, or of no words")
 
 
 def _check_document_losses(

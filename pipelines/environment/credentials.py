@@ -3,7 +3,7 @@
 A machine shows its commands to all its users, a cluster shows its jobs' options on its pages and in
 its logs, and a spec is kept and handed on. Secrets belong in the environment instead, or in files
 that it names. The secrets that are recognised are the master key, the values that this environment
-holds under a credential's name, and any value that is given to such a name.
+holds under a credential's name, any value that is given to such a name, and private keys.
 """
 
 from __future__ import annotations
@@ -70,6 +70,24 @@ _ESCAPE = re.compile(
     r"\\x([0-9a-f]{2})|\\(?:u|U0000)([0-9a-f]{4})|(?:\\u\{|&#x)0*+([0-9a-f]{1,5})[;}]?"
     r"|&#0*+([0-9]{1,6});?|(&[a-z][a-z0-9]{1,31};)|\\([0-7]{1,3})|\\(.)",
     re.DOTALL | re.IGNORECASE,
+)
+# Private keys in PEM (RFC 7468), OpenSSH's, OpenPGP's, PuTTY's and age's forms.
+_PRIVATE_KEY = re.compile(
+    r"BEGIN[\s_]+(?:[A-Z0-9]+[\s_]+)*PRIVATE[\s_]+KEY|PuTTY-User-Key-File-\d|AGE-SECRET-KEY-1",
+    re.IGNORECASE,
+)
+# Their content without the lines around it, in DER: PKCS#8 (RFC 5958), plain by its algorithms and
+# encrypted by PKCS#5 or #12; PKCS#1's RSA keys; SEC 1's of curves (RFC 5915); OpenSSH's own.
+_LENGTH = r"(?:[\x00-\x7f]|\x81.|\x82..)"
+_ALGORITHM = (
+    r"(?:\x09\x2a\x86\x48\x86\xf7\x0d\x01[\x01\x03][\x01\x0a]|\x07\x2a\x86\x48\xce|\x03\x2b\x65)"
+)
+_PRIVATE_KEY_BYTES = re.compile(
+    rf"\x30{_LENGTH}(?:\x02\x01[\x00\x01]\x30{_LENGTH}\x06{_ALGORITHM}"
+    rf"|\x30{_LENGTH}\x06[\x09\x0a]\x2a\x86\x48\x86\xf7\x0d\x01(?:\x05|\x0c\x01)"
+    r"|\x02\x01\x00\x02(?:\x81[\x41-\xff]|\x82[\x01-\x08].)\x00|\x02\x01\x01\x04[\x1c-\x42])"
+    r"|openssh-key-v1\x00",
+    re.DOTALL,
 )
 # The shortest runs hold the shortest secret.
 _HEXADECIMAL = re.compile(r"[0-9A-Fa-f]{16,}")
@@ -150,6 +168,8 @@ class _Secrets:
             named.update(_paired(_json(text)))
         if any(_gives_a_secret(*pair) for pair in named):
             return "gives a value to a name that credentials have"
+        if any(map(_PRIVATE_KEY.search, texts)) or any(map(_PRIVATE_KEY_BYTES.search, decoded)):
+            return "holds a private key"
         if any(_PASSWORD.search(text) for text in texts):
             return "has a password in an address"
         return None

@@ -12,11 +12,11 @@ import pyarrow as pa
 
 from quietcorpus.indexes.assignment import Assignment
 from quietcorpus.mechanisms.bag_of_words import Accounting, BagOfWords
-from quietcorpus.mechanisms.guarantees import LimitedPrecision, Spending, compose, round_up
+from quietcorpus.mechanisms.guarantees import LimitedPrecision, Spending, compose
 from quietcorpus.mechanisms.histogram import Histogram
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card import statements
-from quietcorpus.pipelines.card.bags import bag_limits
+from quietcorpus.pipelines.card.bags import bag_limits, papers_figure
 from quietcorpus.pipelines.kinds import noise
 from quietcorpus.pipelines.kinds.job import Job, release_documents, splits_of
 from quietcorpus.pipelines.kinds.kind import Account
@@ -167,7 +167,8 @@ class BagOfWordsKind(LimitedPrecisionKind):
         total = compose(spendings)
         figure = None
         if documents.papers_epsilon != documents.guarantee.epsilon:
-            figure = _papers_figure(documents.papers_epsilon, before)
+            others = sum((one.guarantee.epsilon for one in before), start=Fraction(0))
+            figure = papers_figure(documents.papers_epsilon, others)
         resolved = {
             "vocabulary_size": size,
             "bins": documents.bins,
@@ -180,19 +181,6 @@ class BagOfWordsKind(LimitedPrecisionKind):
 def _compression(spec: BagOfWordsSpec, vectors: FileSource | None = None) -> Compression:
     given = spec.compression
     return Compression(given.method, given.size, vectors, given.assignment or Assignment.GREEDY)
-
-
-def _papers_figure(
-    epsilon: Fraction, before: Sequence[Spending[LimitedPrecision]]
-) -> card.PapersFigure:
-    others = sum((spending.guarantee.epsilon for spending in before), start=Fraction(0))
-    return card.PapersFigure(
-        epsilon=round_up(epsilon + others),
-        explanation=(
-            "It gives each of the vocabulary's terms a budget and lets the bins share them. It is "
-            "not a bound on what a reader can learn; the guarantee above is."
-        ),
-    )
 
 
 def codebook_tables(codebook: Codebook, _: None = None) -> Tables:

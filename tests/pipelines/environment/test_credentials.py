@@ -11,10 +11,13 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from machine import MASTER_KEY, OTHER_KEY
 
 from quietcorpus.pipelines.engine.clusters import explain_failure
 from quietcorpus.pipelines.engine.engine import Engine
+from quietcorpus.pipelines.environment.credentials import refuse_in_spec
 from quietcorpus.pipelines.spec.loading import load_spec
 from quietcorpus.transforms.errors import InputError
 
@@ -276,6 +279,81 @@ def test_long_arguments_are_read_to_their_end_in_linear_time() -> None:
 def test_what_is_no_secret_is_taken(argument: str) -> None:
     # Kills: to refuse whatever looks like one.
     Engine([argument], 1)
+
+
+PEM = serialization.Encoding.PEM
+KEYS = {
+    "rsa": rsa.generate_private_key(65537, 2048),
+    "ec": ec.generate_private_key(ec.SECP256R1()),
+    "ed25519": ed25519.Ed25519PrivateKey.generate(),
+}
+FORMS = {
+    "PKCS8": serialization.NoEncryption(),
+    "PKCS8 encrypted": serialization.BestAvailableEncryption(b"secret"),
+    "OpenSSH": serialization.NoEncryption(),
+    "TraditionalOpenSSL": serialization.NoEncryption(),
+    "TraditionalOpenSSL encrypted": serialization.BestAvailableEncryption(b"secret"),
+}
+OTHER_KEYS = {
+    "OpenPGP": "-----BEGIN PGP PRIVATE KEY BLOCK-----\n\nlQVY\n-----END PGP PRIVATE KEY BLOCK-----",
+    "PuTTY": "PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\nPrivate-Lines: 1\nAAAA",
+    "age": "AGE-SECRET-KEY-1QQPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L",
+}
+
+
+def private_keys() -> dict[str, str]:
+    """Private keys of all kinds, in all forms that they have."""
+    found = dict(OTHER_KEYS)
+    for kind, key in KEYS.items():
+        for form, encryption in FORMS.items():
+            if (kind, form.split()[0]) != ("ed25519", "TraditionalOpenSSL"):
+                written = getattr(serialization.PrivateFormat, form.split()[0])
+                found[f"{kind} {form}"] = key.private_bytes(PEM, written, encryption).decode()
+    return found
+
+
+def without_lines(key: str) -> str:
+    """The content alone, of keys that are recognised by it; all others as they are."""
+    if "Proc-Type" in key or not key.startswith("-----") or "PGP" in key:
+        return key
+    return "".join(line for line in key.splitlines() if not line.startswith("-"))
+
+
+WAYS = {
+    "as it is": str,
+    "in one line": lambda key: key.replace("\n", " "),
+    "escaped": lambda key: json.dumps({"a": [key]}),
+    "in base64": lambda key: in_base64(key.encode()),
+    "in an address": quote,
+    "its content": without_lines,
+    "its content for addresses": lambda key: without_lines(key).translate({43: "-", 47: "_"}),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("name", "key"), private_keys().items(), ids=private_keys())
+def test_a_private_key_is_refused(name: str, key: str, way: str) -> None:
+    # Kills: a spec, or a job's page, with a key that signs or opens; a message that repeats it.
+    written = WAYS[way](key)
+    body = max(key.splitlines(), key=len)[:20]
+    for content in ({"a": [{"b": written}]}, {written: 1}, written):
+        with pytest.raises(InputError) as raised:
+            refuse_in_spec(content)
+        assert "it holds a private key" in str(raised.value) or "credentials" in str(raised.value)
+        assert "\n" not in str(raised.value)
+        assert body not in str(raised.value)
+    assert body not in refused(f"{CONFIG}={written}")
+    assert body not in refused(CONFIG, written)
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_a_public_key_is_taken(kind: str) -> None:
+    # Kills: a search that finds any key.
+    public = KEYS[kind].public_key()
+    for form in ("SubjectPublicKeyInfo", "PKCS1" if kind == "rsa" else "SubjectPublicKeyInfo"):
+        written = public.public_bytes(PEM, getattr(serialization.PublicFormat, form)).decode()
+        refuse_in_spec({"a": written})
+        refuse_in_spec({"a": without_lines(written)})
 
 
 def test_an_unknown_option_is_not_quoted_in_full() -> None:
