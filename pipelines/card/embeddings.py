@@ -175,11 +175,11 @@ def check(output: str, card: Card) -> None:
     mechanism = card.mechanism
     assert isinstance(mechanism, WordEmbeddingsMechanism)
     check_vocabulary(f"{output}/{layout.CARD}", mechanism.vocabulary, card.budget.stages[:-1])
-    _check_numbers(f"{output}/{layout.CARD}", mechanism, card)
     stage = card.budget.stages[-1].parameters
     assert isinstance(stage, UserParameters)
     check_cost(f"{output}/{layout.CARD}", stage, _courses(mechanism))
     _check_start(f"{output}/{layout.CARD}", mechanism.start, card.artefacts)
+    _check_numbers(f"{output}/{layout.CARD}", mechanism, card)
     _check_vectors(output, card)
 
 

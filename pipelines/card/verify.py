@@ -75,7 +75,6 @@ def verified(path: str, *, public_key: str | None = None, progress: bool = False
             misfits += _misfits(f"{output}/{file.path}", file, content, card, tables)
             display.advance()
     _check_sum(output, card)
-    _check_facts(f"{output}/{layout.CARD}", card)
     _check_completeness(output, card)
     pages = {name: read_page(output, name, digest) for name, digest in _pages(card).items()}
     _refuse_strangers(output, card)
@@ -84,6 +83,7 @@ def verified(path: str, *, public_key: str | None = None, progress: bool = False
             check(output, card)
         except (ArithmeticError, LookupError, TypeError, ValueError):
             raise InputError(f"{output}/{layout.CARD}: mechanism: its numbers cannot be") from None
+    _check_facts(f"{output}/{layout.CARD}", card)
     if misfits:
         raise InputError(misfits[0])
     return Verified(card, _written_again(output, card, pages))
