@@ -15,6 +15,7 @@ from typing import NamedTuple
 from quietcorpus.mechanisms.guarantees import DocumentPrivacy, Guarantee, Spending, UserPrivacy
 from quietcorpus.pipelines.card import statements
 from quietcorpus.pipelines.card.model import Card
+from quietcorpus.pipelines.card.variation import UNCHECKED
 from quietcorpus.pipelines.card.weakness import GUESSED, Weakness, accepted, of_guarantee
 from quietcorpus.pipelines.spec.values import NEEDED, Disjoint, Reason
 
@@ -109,7 +110,8 @@ def _lines(card: Card, own: Sequence[str], unique: bool) -> list[str]:
         ledger.identifier if ledger else None,
         unique,
     )
-    return [*(one.said for one in _weaknesses(card)), *of_release(facts, own)]
+    varied = [UNCHECKED] if getattr(card.mechanism, "variation", None) is not None else []
+    return [*(one.said for one in _weaknesses(card)), *of_release(facts, own), *varied]
 
 
 def _weaknesses(card: Card) -> list[Weakness]:
