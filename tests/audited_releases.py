@@ -80,10 +80,10 @@ def product() -> dict[int, str]:
     )
 
 
-def forget() -> None:
+def forget(package: str = "quietcorpus.") -> None:
     """Clear what the product's functions remember: a value of the release's is no audit's."""
     for name, module in list(sys.modules.items()):
-        if name.startswith("quietcorpus."):
+        if name.startswith(package):
             for value in vars(module).values():
                 members = vars(value).values() if isinstance(value, type) else [value]
                 for member in members:

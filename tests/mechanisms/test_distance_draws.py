@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -11,6 +12,7 @@ import pytest
 from drawn_words import DECLINES, PLACES, WORDS, law
 from scipy.stats import chi2
 
+from quietcorpus.mechanisms import distance_draws
 from quietcorpus.mechanisms.distance_draws import (
     Decline,
     DistanceDraws,
@@ -93,10 +95,41 @@ def test_the_word_does_not_depend_on_tables_batches_and_floats(
     one_by_one = [small.draw(words[[i]], stream, addresses[[i]])[0] for i in range(count)]
     assert one_by_one == drawn.tolist()
     assert small.entries <= WORDS < whole.entries
+    monkeypatch.setattr(distance_draws, "_TOGETHER", 5)
+    few = DistanceDraws(PLACES, DECLINES[name]).draw(words, stream, addresses)
+    assert few.tolist() == drawn.tolist()
     unclear = DistanceDraws(PLACES, DECLINES[name])
     unclear._table._doubt = np.uint64(2**64 - 1)
     monkeypatch.setattr(PLACES.__class__, "dimensions", property(lambda _: 2**60))  # for chances
     assert unclear.draw(words, stream, addresses).tolist() == drawn.tolist()
+
+
+def test_integers_keep_the_words_that_floats_keep() -> None:
+    # Kills: integers that keep every word, or another's.
+    decline = WordExponential(Fraction(9)).decline
+    draws = DistanceDraws(PLACES, decline)
+    stream, addresses = places(WORDS)
+    words, others = np.zeros(WORDS, np.int32), np.arange(WORDS, dtype=np.int32)
+    kept = draws._kept(words, others, stream, addresses, 0)
+    squares = PLACES.exactly(0, others)
+    found = [draws._keeps(squares[i], stream, addresses[i], 0) for i in range(WORDS)]
+    assert found == kept.tolist()
+    assert 0 < sum(found) < WORDS
+
+
+def test_attempts_and_further_bits_are_of_blocks_of_their_own() -> None:
+    # Kills: an attempt that draws as the one before, further bits that repeat the first.
+    stream, addresses = places(300)
+    draws = DistanceDraws(PLACES, DECLINES["tem"])  # which keeps all words
+    words = np.zeros(300, np.int32)
+    draws.add(words[:1])
+    draw = (draws._drawn_of_all, draws._drawn)
+    for one, other in ([drawn(words, stream, addresses, n) for n in (0, 1)] for drawn in draw):
+        assert (one != other).any()
+    revealed = itertools.islice(distance_draws._revealed(stream, addresses[0], 0, 1), 3)
+    *_, (value, bits) = revealed
+    assert bits == 6 * 64
+    assert len({value >> 64 * place & ((1 << 64) - 1) for place in range(6)}) == 6
 
 
 @pytest.mark.parametrize("square", [Fraction(2), Fraction(1, 3), Fraction(4), Fraction(0)])

@@ -110,6 +110,23 @@ def test_an_open_decision_takes_more_bits() -> None:
     assert abs(sum(decided) - 200 * share) < 5 * math.sqrt(200 * share * (1 - share)) + 1
 
 
+def test_further_bits_of_a_decision_are_of_blocks_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Kills: the same bits again, under which a decision stays open, or is made by bits of another.
+    stream, addresses = stream_and_addresses(1)
+    answers = iter([None, None, None, True])
+    seen: list[int] = []
+
+    def accepts(self: EuclideanNoise, _squares: int, _total: int, uniform: int, bits: int):  # type: ignore[no-untyped-def]
+        seen.append(uniform & ((1 << 64) - 1))
+        return next(answers)
+
+    monkeypatch.setattr(EuclideanNoise, "accepts", accepts)
+    assert NOISE[2]._decide(stream, addresses[0], 3, np.array([3, 4]), 5)
+    assert len({5, *seen}) == 4
+
+
 @pytest.mark.parametrize("d", NOISE)
 def test_floats_decide_as_the_bounds_do(d: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every candidate is decided by bounds, and the same ones are accepted.
@@ -137,6 +154,7 @@ def test_draws_repeat_and_do_not_depend_on_the_batch(d: int) -> None:
     single = [noise.sample(stream, addresses[i : i + 1])[0] for i in range(12)]
     np.testing.assert_array_equal(whole, single)
     assert len(np.unique(whole, axis=0)) > 6
+    assert (whole != 0).any(axis=0).all()  # or a direction had no noise
     assert noise.sample(stream, addresses[:0]).shape == (0, d)
 
 

@@ -244,6 +244,16 @@ def test_lanes_do_not_meet() -> None:
     assert max(taken) < 254  # 254 and 255 serve the seed and the ids.
 
 
+def test_an_entry_does_not_depend_on_how_many_there_are() -> None:
+    # Kills: a wide mechanism that draws otherwise than a narrow one, which an audit may look at.
+    stream, addresses = stream_and_addresses(60)
+    wide = DenseNoise(Fraction(1, 5), 2000).sample(stream, addresses)
+    for size in (1, 9, 300):
+        narrow = DenseNoise(Fraction(1, 5), size).sample(stream, addresses)
+        np.testing.assert_array_equal(wide[:, :size], narrow)
+    assert (wide != 0).any(axis=0).all()  # an entry is 0 in a tenth of its draws
+
+
 @pytest.mark.parametrize("kind", [DenseNoise, SparseNoise])
 def test_noise_does_not_depend_on_the_batch(kind: type[DenseNoise | SparseNoise]) -> None:
     stream, addresses = stream_and_addresses(10)

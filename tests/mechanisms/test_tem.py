@@ -11,7 +11,7 @@ from drawn_words import APART, DECLINES, EPSILON, PLACES, ROOM, WORDS, law
 
 from quietcorpus.indexes.within import Within
 from quietcorpus.mechanisms.distance_draws import DistanceDraws
-from quietcorpus.mechanisms.tem import BETA, radius_of
+from quietcorpus.mechanisms.tem import BETA, TruncatedExponential, radius_of
 from quietcorpus.pipelines.audit.word_laws import largest_loss, log_laws
 
 
@@ -28,6 +28,11 @@ def test_no_pair_of_words_loses_more_than_its_distance(name: str) -> None:
     far = float(decline.truncation)
     losses = np.abs(logs[:, None] - logs).max(axis=2)
     assert (losses <= float(decline.epsilon) * np.minimum(APART, far) + 1e-9).all()
+
+
+def test_weights_decline_as_far_as_gamma() -> None:
+    decline = TruncatedExponential(EPSILON, Fraction(3)).decline
+    assert (decline.epsilon, decline.truncation) == (EPSILON, 3)
 
 
 def test_words_at_one_place_have_one_law() -> None:

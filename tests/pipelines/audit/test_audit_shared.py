@@ -1,15 +1,18 @@
-"""An audit executes what it audits: the release's own functions, on the release's own values.
+"""An audit executes what it audits: the release's own functions, on values of its parameters.
 
 A small release of each kind and mechanism is made in this process, and its spec is audited. Every
 function that the release executes on what is private, or on what is drawn, must be executed by the
 audit, too; and where it is a method of a mechanism, on a mechanism of the same parameters. What is
 not is listed below, with the reason, and with the test that finds a fault there.
+
+    python tests/pipelines/audit/test_audit_shared.py
+
+writes the table of docs/reference/audits.md anew (with `tests` on the path).
 """
 
 from __future__ import annotations
 
 import ast
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +24,10 @@ from audited_releases import NAMES, released_here, traced
 from machine import ROOT
 
 pytestmark = pytest.mark.slow  # a release and an audit of each kind, of a second or two
-OPEN = Path(__file__).with_name("still_rebuilt.json")
+PAGE = ROOT / "docs" / "reference" / "audits.md"
+BEGIN = "## What each audit shares\n\n"
+OTHERS = " of other parameters"
+APART = "## What no audit executes"
 
 STATEMENTS = (
     *("accounting", "composition", "concentrated", "conversion", "document_loss", "dominance"),
@@ -61,7 +67,13 @@ def after(test: str) -> Reason:
     return Reason("It follows the noise, and reads nothing that is private.", test)
 
 
+FEW = Reason(
+    "A vocabulary may be known in the run alone, and draws for each of many texts tell no more. So "
+    "an audit draws for fewer entries; the exact audit has the run's own law.",
+    "mechanisms/test_geometric.py: test_an_entry_does_not_depend_on_how_many_there_are",
+)
 EXCEPTIONS: dict[str, Reason] = {
+    rf"mechanisms\.(geometric:DenseNoise\.sample|bag_of_words:BagOfWords\.\w+){OTHERS}": FEW,
     r"transforms\..*\.(__init__|expand|process|start_bundle)": SPLIT,
     r"transforms\.privatizers\.\w+:\w+\.(take|words)": SPLIT,
     r"mechanisms\..*\.(guarantee|papers_epsilon|idle|expected_noise_terms)": CARD,
@@ -103,17 +115,22 @@ def excepted(name: str) -> bool:
     return any(re.fullmatch(pattern, name) for pattern in EXCEPTIONS)
 
 
-def rebuilt(name: str) -> list[str]:
-    """List what a release executes and its audit does not, or on other values."""
+def missing(name: str) -> list[str]:
+    """List what a release executes and its audit does not, or not on the same parameters."""
     released, audited = traced(name)
     found = []
     for function, values in sorted(released.values.items()):
-        if required(function) and not excepted(function):
+        if required(function):
             if function not in audited.values:
                 found.append(function)
             elif function.startswith("mechanisms.") and values - audited.values[function]:
-                found.append(f"{function} of other parameters")
+                found.append(function + OTHERS)
     return found
+
+
+def rebuilt(name: str) -> list[str]:
+    """List what is missing and not excepted."""
+    return [function for function in missing(name) if not excepted(function)]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -126,22 +143,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def test_an_audit_rebuilds_nothing(name: str) -> None:
     # Kills: an audit of a mechanism of two directions for one of sixteen, an audit that adds votes
     # up by itself, a stage that a release has and no audit executes.
-    assert rebuilt(name) == json.loads(OPEN.read_text()).get(name, [])
+    assert rebuilt(name) == []
 
 
 def test_every_exception_is_needed() -> None:
     # Kills: an exception for what no release executes, or for what every audit does by now.
-    missed = {
-        function
-        for name in NAMES
-        for function in traced(name).released.values
-        if required(function) and function not in traced(name).audited.values
-    }
-    assert [
+    missed = {function for name in NAMES for function in missing(name)}
+    unneeded = [
         pattern
         for pattern in EXCEPTIONS
         if not any(re.fullmatch(pattern, function) for function in missed)
-    ] == []
+    ]
+    assert unneeded == []
 
 
 @pytest.mark.parametrize("reason", sorted(set(EXCEPTIONS.values())), ids=lambda own: own.test)
@@ -153,12 +166,74 @@ def test_the_test_of_an_exception_is_there(reason: Reason) -> None:
     assert name in functions
 
 
+ROLES = {
+    "path": ("transforms",),
+    "draws": (
+        *("bag_of_words", "brr", "clipped_sum", "distance_draws", "distance_tables", "exact"),
+        *("euclidean_noise", "exponential", "gaussian", "geometric", "histogram", "madlib"),
+        *("projected_mean", "pure_votes", "tem", "truncation", "vickrey", "votes", "uniform"),
+        *("user_training", "user_vocabulary", "word_exponential"),
+    ),
+    "bounds": (
+        *("bags", "ballots", "cooccurrence", "deep_candidate", "digits", "group_norms"),
+        *("sampled_users", "skip_gram", "user_votes", "word_pairs"),
+    ),
+    "addresses": ("encoding", "keystream"),
+}
+"""The columns of the table: `transforms`, and modules of `mechanisms`."""
+
+
+def role_of(function: str) -> str | None:
+    """Return the column of a function; None for what follows the noise."""
+    layer, module = function.partition(":")[0].split(".")[:2]
+    named = {own: role for role, modules in ROLES.items() for own in modules}
+    return named.get(layer) or named.get(module)
+
+
+def row(name: str) -> str:
+    """Return the line of the table for a kind and mechanism: what its audit shares, by role."""
+    released, audited = traced(name)
+    cells: dict[str, set[str]] = {role: set() for role in ROLES}
+    for function in released.values.keys() & audited.values.keys():
+        role = role_of(function)
+        if role and required(function):
+            shown = function.partition(":")[2].partition(".")[0]
+            if not shown.startswith("_") and not shown.startswith("Add"):
+                cells[role].add(f"`{shown}`")
+    listed = (" ".join(sorted(cell)) for cell in cells.values())
+    return f"| {name} | {' | '.join(listed)} |"
+
+
+def tables() -> str:
+    """Return the tables of the page: what is shared, and what is not, with its reason and test."""
+    shared = [
+        "| kind and mechanism | documents' path | draws | clips and bounds | addresses |",
+        "|---|---|---|---|---|",
+        *map(row, NAMES),
+    ]
+    reasons: dict[Reason, list[str]] = {}
+    for pattern, reason in EXCEPTIONS.items():
+        missed = (function for name in NAMES for function in missing(name))
+        reasons.setdefault(reason, []).extend(f for f in missed if re.fullmatch(pattern, f))
+    apart = ["| what an audit does not execute | why | the test that finds a fault there |"]
+    apart.append("|---|---|---|")
+    for reason, functions in reasons.items():
+        named = sorted({f"`{own.partition(':')[2]}`" for own in functions})
+        apart.append(f"| {' '.join(named)} | {reason.why} | `{reason.test}` |")
+    return "\n".join([*shared, "", APART, "", *apart, ""])
+
+
+def test_the_page_has_these_tables() -> None:
+    # Kills: a page that says that an audit shares what it has come to rebuild.
+    _, _, written = PAGE.read_text("utf-8").partition(BEGIN)
+    assert written == tables()
+
+
 def main() -> None:
-    """Write what is rebuilt still."""
+    """Write the tables anew."""
     with TemporaryDirectory() as made, released_here(Path(made)):
-        found = {name: rebuilt(name) for name in NAMES}
-    listed = {name: functions for name, functions in found.items() if functions}
-    OPEN.write_text(json.dumps(listed, indent=1) + "\n")
+        written = tables()
+    PAGE.write_text(PAGE.read_text("utf-8").partition(BEGIN)[0] + BEGIN + written, "utf-8")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,122 @@
+"""A fault in each function of the mechanisms that draws, clips or rounds, and the test that tells.
+
+Each fault is a change of the function's own source, planted wherever the function has been imported
+to. Then the test that is named runs in this process, and must fail. `mutated_mechanisms.json` has
+a fault a line: the function, what is wrong, a piece of its source, what stands there instead, and
+the test.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from audited_releases import forget
+from machine import ROOT
+from mutated import Mutation, plant
+
+PACKAGE = "quietcorpus.mechanisms."
+TABLE = Path(__file__).with_name("mutated_mechanisms.json")
+MUTATIONS = [Mutation(*listed) for listed in json.loads(TABLE.read_text("utf-8"))]
+STATEMENTS = (
+    *("accounting", "composition", "concentrated", "conversion", "document_loss", "dominance"),
+    *("factors", "filters", "guarantees", "vote_room", "word_loss"),
+)
+"""Modules that compute what is stated, and draw and clip nothing."""
+GIVEN = {"stream", "addresses", "address", "dither", "uniforms"}
+SPEED = "it decides how much work is done, and no draw"
+REST = "it follows the noise"
+WITHOUT = {
+    "mechanisms.ballots:Ballots.noisy": "abstract",
+    "mechanisms.deep_candidate:cosines": "of public vectors",
+    "mechanisms.digits:edge": "it searches; `index_of` rounds",
+    "mechanisms.distance_tables:_cells": SPEED,
+    "mechanisms.euclidean_noise:EuclideanNoise.__init__": SPEED,
+    "mechanisms.factorisation:_information": REST,
+    "mechanisms.factorisation:factorise": REST,
+    "mechanisms.geometric:SparseNoise.__init__": SPEED,
+    "mechanisms.noisy_counts:draw": "it calls the kernel `_draw`",
+    "mechanisms.projected_mean:ProjectedMean.__post_init__": "it refuses an epsilon",
+    "mechanisms.projected_mean:NoisyProjections.rows": REST,
+    "mechanisms.truncation:NoisyMeans.rows": REST,
+    "mechanisms.user_training:Training.stage_parameters": "it names the norm, and clips nothing",
+    "mechanisms.vote_weights:weights": REST,
+}
+"""Functions that look as if they drew, clipped or rounded, and why they have no fault here."""
+CALLED = {"clip", "minimum", "maximum", "rint", "round", "floor", "ceil", "isqrt", "trunc"}
+
+
+class Failures:
+    """The tests of a session that failed, and how many ran."""
+
+    def __init__(self) -> None:
+        self.ran = 0
+        self.failed: list[str] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call":
+            self.ran += 1
+            if report.failed:
+                self.failed.append(report.nodeid)
+
+
+def run(test: str) -> Failures:
+    """Run a test in this process."""
+    found = Failures()
+    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "-p", "no:xdist"]
+    pytest.main([*options, str(ROOT / "tests" / test)], plugins=[found])
+    return found
+
+
+@pytest.mark.slow  # 150 of them, of a third of a second each
+@pytest.mark.parametrize("fault", MUTATIONS, ids=lambda own: f"{own.function}: {own.fault}")
+def test_a_fault_is_found(fault: Mutation, monkeypatch: pytest.MonkeyPatch) -> None:
+    forget(PACKAGE)
+    plant(fault, monkeypatch)
+    try:
+        found = run(fault.test)
+    finally:
+        monkeypatch.undo()
+        forget(PACKAGE)
+    assert found.failed, (fault, found.ran)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("test", sorted({fault.test for fault in MUTATIONS}))
+def test_the_same_test_passes_without_a_fault(test: str) -> None:
+    # Kills: a test that fails in this process whatever is planted.
+    found = run(test)
+    assert found.ran
+    assert not found.failed
+
+
+def functions() -> Iterator[str]:
+    """Yield the functions of the mechanisms that draw, clip or round, by what they are given and
+    what they call."""
+
+    def within(body: list[ast.stmt], path: str) -> Iterator[tuple[str, ast.FunctionDef]]:
+        for node in body:
+            if isinstance(node, ast.ClassDef):
+                yield from within(node.body, f"{path}{node.name}.")
+            elif isinstance(node, ast.FunctionDef):
+                yield f"{path}{node.name}", node
+
+    for path in sorted((ROOT / "mechanisms").glob("*.py")):
+        if path.stem not in STATEMENTS:
+            for name, node in within(ast.parse(path.read_text("utf-8")).body, ""):
+                given = {own.arg for own in (*node.args.args, *node.args.kwonlyargs)}
+                parts = [*ast.walk(node)]
+                called = {own.attr for own in parts if isinstance(own, ast.Attribute)}
+                called |= {own.id for own in parts if isinstance(own, ast.Name)}
+                if given & GIVEN or called & CALLED:
+                    yield f"mechanisms.{path.stem}:{name}"
+
+
+def test_each_function_that_draws_clips_or_rounds_has_a_fault() -> None:
+    # Kills: a new function of a mechanism with which nobody has tried what finds its faults.
+    faulty = {fault.function for fault in MUTATIONS}
+    assert set(functions()) - faulty == set(WITHOUT)
+    assert len(MUTATIONS) == len({fault[:2] for fault in MUTATIONS}) > 100
