@@ -71,7 +71,16 @@ def run(test: str) -> Failures:
     return found
 
 
+@pytest.fixture(scope="module")
+def imported() -> None:
+    """Import the modules of the tests, so that none of them makes its values under a fault."""
+    files = sorted({fault.test.partition("::")[0] for fault in MUTATIONS})
+    paths = [str(ROOT / "tests" / file) for file in files]
+    assert not pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", *paths])
+
+
 @pytest.mark.slow  # 150 of them, of a third of a second each
+@pytest.mark.usefixtures("imported")
 @pytest.mark.parametrize("fault", MUTATIONS, ids=lambda own: f"{own.function}: {own.fault}")
 def test_a_fault_is_found(fault: Mutation, monkeypatch: pytest.MonkeyPatch) -> None:
     forget(PACKAGE)

@@ -183,9 +183,16 @@ ROLES = {
 """The columns of the table: `transforms`, and modules of `mechanisms`."""
 
 
+CLIPPING = {"Ball", "Box", "clipped", "dither"}
+"""Classes and functions that clip, in modules that draw."""
+
+
 def role_of(function: str) -> str | None:
     """Return the column of a function; None for what follows the noise."""
-    layer, module = function.partition(":")[0].split(".")[:2]
+    path, _, name = function.partition(":")
+    if name.partition(".")[0] in CLIPPING:
+        return "bounds"
+    layer, module = path.split(".")[:2]
     named = {own: role for role, modules in ROLES.items() for own in modules}
     return named.get(layer) or named.get(module)
 
