@@ -109,16 +109,19 @@ def read_run_files(staging: str, key: ReleaseKey) -> tuple[list[Written], Tally]
     Raises StageError if there is none.
     """
     uri = f"{staging}/{_NAME}"
+    tally, *files = unseal(_content(uri), uri, key).split(b"\n")
+    # One by one, or dictionaries of all of them would be held beside the files.
+    written = (Written(**orjson.loads(file)) for file in files)
+    return sorted(written, key=lambda file: file.path), _tally(orjson.loads(tally))
+
+
+def _content(uri: str) -> bytes:
     lost = (
         "is missing: the engine lost every part of the corpus, or the step that lists what it "
         "wrote; run again, on another engine if that repeats"
     )
     with client_errors(uri, lost, StageError):
-        content = read_bytes(uri)
-    tally, *files = unseal(content, uri, key).split(b"\n")
-    # One by one, or dictionaries of all of them would be held beside the files.
-    written = (Written(**orjson.loads(file)) for file in files)
-    return sorted(written, key=lambda file: file.path), _tally(orjson.loads(tally))
+        return read_bytes(uri)
 
 
 def _tally(fields: dict[str, Any]) -> Tally:

@@ -372,6 +372,7 @@ FREE = {
         ),
         "how sentences were found and compared",
     ),
+    **dict.fromkeys(("readme_sha256", "page_sha256"), "made to fit, as every digest here"),
     "mechanism.candidates_number": "of candidates that are not there",
     "mechanism.projections": "of candidates that are not there",
     **dict.fromkeys(

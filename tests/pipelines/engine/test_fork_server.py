@@ -26,7 +26,7 @@ from forking_parents import (
 from machine import wait_until
 
 from quietcorpus.pipelines.engine import fork_server
-from quietcorpus.pipelines.environment.version import environment_digest
+from quietcorpus.pipelines.environment.version import code_digest
 
 
 @pytest.fixture
@@ -296,9 +296,9 @@ def test_software_that_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_the_software_is_told_apart_before_it_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kills: forks of software that has been replaced since, and that pass for the new one."""
-    environment_digest.cache_clear()
+    code_digest.cache_clear()
     seen = []
-    loads = lambda: seen.append(environment_digest.cache_info().currsize)  # noqa: E731
+    loads = lambda: seen.append(code_digest.cache_info().currsize)  # noqa: E731
     monkeypatch.setattr(fork_server, "PRELOADED", ())
     monkeypatch.setattr(fork_server, "_load_kernels", loads)
     alive = os.pidfd_open(os.getpid())
