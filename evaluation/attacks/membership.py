@@ -7,8 +7,9 @@ original document, and infers from the model's posterior for it whether its rele
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,8 @@ from quietcorpus.evaluation.classification import fitted
 _LEAST = 4  # halved twice, a class of so many still has one document in each part
 _MOST_ANSWERS = 10_000
 _CERTAIN = 1e-9
+
+Array = npt.NDArray[np.float64]
 
 Posterior = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float64]]
 """A model, from documents' numbers, int64 (b,), to posteriors of *raw* texts, (b, classes)."""
@@ -52,19 +55,57 @@ class Memberships(NamedTuple):
     """Three attacks on one target model.
 
     Attributes:
-        learnt: by a logistic regression on the model's answers (Shokri et al.; BRR).
+        learnt: by a logistic regression on the model's answers (Shokri et al.; BRR) and on the mean
+            answers of shadow models that have not learnt from the document.
         by_network: the same by a network of two hidden layers of 64 units (BRR's other attacker),
             which learns from 10,000 answers at most.
-        calibrated: by the true label's log-odds, less their mean over the shadow models, none of
-            which has learnt from the document. A document's own difficulty cancels (Watson et al.,
-            ICLR 2022); documents are ordered as by the ratio of RMIA (Zarifzadeh, Liu and Shokri,
-            ICML 2024, with odds for probabilities and gamma = 1), which a population of other
-            documents does not reorder.
+        calibrated: by the true label's probability or log-odds, compared with the mean over shadow
+            models that have not learnt from the document: a document's own difficulty cancels
+            (Watson et al., ICLR 2022). The comparison is the one of `_CALIBRATIONS` that tells the
+            shadow models' own members best. Among them are the ratio of RMIA (Zarifzadeh, Liu and
+            Shokri, ICML 2024, offline), which the comparison with a population does not reorder,
+            and LiRA's difference of log-odds with one variance for all documents (Carlini et al.,
+            IEEE S&P 2022, offline).
     """
 
     learnt: Membership
     by_network: Membership
     calibrated: Membership
+
+
+class _Answers(NamedTuple):
+    """A model's answers on documents, and those of others that have not learnt from them.
+
+    Attributes:
+        signals: float64 (b, 2 * classes + 6), of the model's posteriors and of the others' mean.
+        true: float64 (b,), the true label's probability.
+        odds: float64 (b,), its log-odds.
+        mean_true, mean_odds: the means of both over the others.
+    """
+
+    signals: Array
+    true: Array
+    odds: Array
+    mean_true: Array
+    mean_odds: Array
+
+
+def _ratio(answers: _Answers, part: float) -> Array:
+    """Compute RMIA's ratio, whose denominator estimates models with and without the document."""
+    return answers.true / np.maximum(part * answers.mean_true + 1 - part, _CERTAIN)
+
+
+def _difference(answers: _Answers, part: float) -> Array:
+    """Compute the log-odds less a part of their mean over shadow models."""
+    return answers.odds - part * answers.mean_odds
+
+
+_CALIBRATIONS: Sequence[Callable[[_Answers], Array]] = [
+    *(partial(_ratio, part=part / 10) for part in range(11)),
+    *(partial(_difference, part=part / 5) for part in range(1, 6)),
+]
+"""RMIA's ratio, and differences of log-odds, each with so large a part of the shadows' mean. A part
+of 0 compares documents by the target model alone."""
 
 
 def membership(
@@ -76,55 +117,101 @@ def membership(
     """Attack a target model, by shadow models and their own members.
 
     Half of the documents belong to the target model and half to the shadow models; each model is
-    trained on a random half of its documents. The first two attacks are learnt from all shadow
-    models together, and not class by class as in Shokri et al., on the true label's log-odds and
-    log-posterior, the entropy, and the sorted posteriors. All halves are stratified by label, so
-    that no model lacks a class.
+    trained on a random half of its documents. Attacks are learnt and chosen from all shadow models
+    together, and not class by class as in Shokri et al.: each shadow model is the target of the
+    others. The signals of posteriors are the true label's log-odds and log-posterior, the entropy,
+    and the sorted posteriors. All halves are stratified by label, so that no model lacks a class.
 
     Args:
         learn: trains a model; called once for each shadow model, and then for the target.
         labels: int64 (n,), the true classes, 0 .. classes - 1.
-        shadows: the number of shadow models.
+        shadows: the number of shadow models, two or more.
         generator: the generator of the halves.
 
     Raises:
-        ValueError: there is no shadow model, a negative label, one class only, or a class of
-            fewer than four documents.
+        ValueError: there are fewer than two shadow models, a negative label, one class only, or a
+            class of fewer than four documents.
     """
     _check(labels, shadows)
     numbers = np.arange(len(labels))
     targets = half(labels, generator)
     own, world = numbers[targets], numbers[~targets]
-    worlds = [_attacked(learn, world, labels, generator) for _ in range(shadows)]
-    models, signals, members = zip(*worlds, strict=True)
-    answers, truth = np.concatenate(signals), np.concatenate(members)
-    attack = fitted(answers, truth)
+    trained = [_trained(learn, world, labels, generator) for _ in range(shadows)]
+    models, posteriors, members = map(list, zip(*trained, strict=True))
+    of_shadows = [
+        _answers(
+            posteriors[number],
+            np.array(posteriors[:number] + posteriors[number + 1 :]),
+            ~np.array(members[:number] + members[number + 1 :]),
+            labels[world],
+        )
+        for number in range(shadows)
+    ]
+    _, found, taught = _trained(learn, own, labels, generator)
+    unlearnt = np.ones((shadows, len(own)), dtype=np.bool_)
+    target = _answers(found, np.array([model(own) for model in models]), unlearnt, labels[own])
+    signals, truth = np.concatenate([one.signals for one in of_shadows]), np.concatenate(members)
+    attack = fitted(signals, truth)
     some = generator.permutation(len(truth))[:_MOST_ANSWERS]
-    network = fitted(answers[some], truth[some], int(generator.integers(2**32)))
-    _, found, taught = _attacked(learn, own, labels, generator)
-    expected = np.mean([_signals(model(own), labels[own])[:, 0] for model in models], axis=0)
+    network = fitted(signals[some], truth[some], int(generator.integers(2**32)))
+
+    def told(score: Callable[[_Answers], Array]) -> float:
+        """Return how well a calibration tells the members of all shadow models."""
+        each = zip(members, of_shadows, strict=True)
+        return sum(Membership(taught, score(answers)).auc for taught, answers in each)
+
     return Memberships(
-        Membership(taught, attack.decision_function(found)),
-        Membership(taught, network.predict_proba(found)[:, 1]),
-        Membership(taught, found[:, 0] - expected),
+        Membership(taught, attack.decision_function(target.signals)),
+        Membership(taught, network.predict_proba(target.signals)[:, 1]),
+        Membership(taught, max(_CALIBRATIONS, key=told)(target)),
     )
 
 
-def _attacked(
+def _trained(
     learn: Learn,
     world: npt.NDArray[np.int64],
     labels: npt.NDArray[np.int64],
     generator: np.random.Generator,
-) -> tuple[Posterior, npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """Train a model; return it, its signals for each document of its world, and the members."""
+) -> tuple[Posterior, Array, npt.NDArray[np.bool_]]:
+    """Train a model; return it, its posteriors of its world's documents, and the members."""
     members = half(labels[world], generator)
     model = learn(world[members])
-    return model, _signals(model(world), labels[world]), members
+    return model, model(world), members
 
 
-def _signals(
-    posteriors: npt.NDArray[np.float64], labels: npt.NDArray[np.int64]
-) -> npt.NDArray[np.float64]:
+def _answers(
+    posteriors: Array,
+    others: Array,
+    unlearnt: npt.NDArray[np.bool_],
+    labels: npt.NDArray[np.int64],
+) -> _Answers:
+    """Put a model's posteriors, (b, classes), beside those of others, (k, b, classes).
+
+    A document that all others have learnt from (`unlearnt`, (k, b), is False) gets the mean over
+    all documents: its own answers would show less than those on the target's documents.
+    """
+    places = np.arange(len(labels)), labels
+    mean = _mean(others, unlearnt)
+    odds = np.array([_signals(each, labels)[:, :1] for each in others])
+    own = _signals(posteriors, labels)
+    return _Answers(
+        np.column_stack([own, _signals(mean, labels)]),
+        posteriors[places],
+        own[:, 0],
+        mean[places],
+        _mean(odds, unlearnt)[:, 0],
+    )
+
+
+def _mean(values: Array, counted: npt.NDArray[np.bool_]) -> Array:
+    """Average values, (k, b, m), over the k where they are counted, (k, b); float64 (b, m)."""
+    counts = counted.sum(axis=0)[:, None]
+    means = (values * counted[:, :, None]).sum(axis=0) / np.maximum(counts, 1)
+    filled: Array = np.where(counts, means, means[counts[:, 0] > 0].mean(axis=0))
+    return filled
+
+
+def _signals(posteriors: Array, labels: npt.NDArray[np.int64]) -> Array:
     """Compute the attack's features of each document, float64 (b, classes + 3)."""
     clipped = np.clip(posteriors, _CERTAIN, 1 - _CERTAIN)
     logs = np.log(clipped)
@@ -135,8 +222,8 @@ def _signals(
 
 
 def _check(labels: npt.NDArray[np.int64], shadows: int) -> None:
-    if shadows < 1:
-        raise ValueError(f"{shadows} shadow models teach nothing; train one or more")
+    if shadows < 2:
+        raise ValueError(f"{shadows} shadow models are not compared; train two or more")
     if len(labels) and labels.min() < 0:
         raise ValueError(f"a label is {labels.min()}; number the classes from zero")
     sizes = np.bincount(labels)
