@@ -28,6 +28,11 @@ from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.errors import InputError, StageError
 
 RESULT = "canaries.json"
+_LAWS = {
+    "stated": "",
+    "gaussian": ", if the noise is Gaussian",
+    "independent": ", if it is Gaussian and each canary's is independent",
+}
 SCHEMA_VERSION = 1
 
 
@@ -99,22 +104,25 @@ def _audited(spec: Spec, make: Any, effort: Effort, progress: bool) -> dict[str,
             steps.total = 1
             display.title = steps.titled(placing)
     runs: list[Guesses] = []
+    whole: list[Guesses] = []
     if plan.tells:
         with copied(spec, effort.work) as copy:
             copy.fill()
             if game.twice is not None:
                 steps.total += 1
                 with steps.step("rehearsal, at twice the epsilon"):
-                    loud = _played(copy, game, plan.guesses, "rehearsal", effort, game.twice)
+                    loud, _ = _played(copy, game, plan.guesses, "rehearsal", effort, game.twice)
                 plan = plan.rehearsed(loud, effort.runs)
             for run in range(1, effort.runs + 1):
                 with steps.step(f"run {run} of {effort.runs}"):
-                    runs.append(_played(copy, game, plan.guesses, f"released-{run}", effort))
+                    some, every = _played(copy, game, plan.guesses, f"released-{run}", effort)
+                    runs.append(some)
+                    whole.append(every)
     return {
         "schema_version": SCHEMA_VERSION,
         "spec": spec.release,
         "kind": spec.mechanism.kind,
-        **verdict_of(game, plan, runs, effort),
+        **verdict_of(game, plan, runs, effort, whole),
     }
 
 
@@ -125,20 +133,33 @@ def _played(
     name: str,
     effort: Effort,
     mechanism: MechanismSpec | None = None,
-) -> Guesses:
-    """Make one release, with fresh coins, and guess them."""
+) -> tuple[Guesses, Guesses]:
+    """Make one release, with fresh coins; guess so many of them, and all."""
     coins = np.random.default_rng().random(len(game.canaries)) < 1 / 2
     copy.put(game, coins)
     asked = copy.released(name, game, mechanism)
     engine = Engine(effort.beam_options, effort.workers, name=asked.release)
     release(asked, engine, lambda: None)
     scores = game.score(load(asked.output, words=False), coins[: game.known])
-    return guess(scores, coins[game.known :], guesses)
+    asked_of = coins[game.known :]
+    return guess(scores, asked_of, guesses), guess(scores, asked_of, len(asked_of))
 
 
-def verdict_of(game: Game, plan: Plan, runs: Sequence[Guesses], effort: Effort) -> dict[str, Any]:
-    """Return the verdict on runs and its figures; without runs, that they could not tell."""
-    found = {test.name: test.found(runs) if runs else 0.0 for test in plan.tests}
+def verdict_of(
+    game: Game,
+    plan: Plan,
+    runs: Sequence[Guesses],
+    effort: Effort,
+    whole: Sequence[Guesses] = (),
+) -> dict[str, Any]:
+    """Return the verdict on runs and its figures; without runs, that they could not tell.
+
+    `whole` are the guesses of all coins of the same runs, for independent canaries.
+    """
+    found = {}
+    for test in plan.tests:
+        given = whole if test.name == "independent" else runs
+        found[test.name] = test.found(given) if given else 0.0
     failed = [test.name for test in plan.tests if found[test.name] > test.parameter]
     verdict = "failed" if failed else "passed" if plan.shows_twice else "cannot tell"
     return {
@@ -183,7 +204,7 @@ def lines(content: Mapping[str, Any]) -> Iterator[str]:
         yield f"rehearsed {_right([content['rehearsal']])} right, at twice the epsilon"
     yield f"guessed   {_right(runs)} right, of all runs"
     for test in content["tests"]:
-        law = ", if the noise is Gaussian" if test["name"] == "gaussian" else ""
+        law = _LAWS[test["name"]]
         yield f"found     epsilon >= {test['found']:.4g}{at}{law}"
     yield (
         f"reach     {content['reach']:.4g} at most; a release that keeps its promise fails with a "

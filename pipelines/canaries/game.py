@@ -61,6 +61,8 @@ class Game:
         linked: whether a canary is found by its row, which keeps its id.
         known: how many canaries, the first ones, have coins that the score may use.
         weaker: how many of the others are protected by less epsilon than is stated of all.
+        own: for one Gaussian, the numbers of the output that each canary changes and is scored by,
+            if each has noise of its own; no two canaries may share one. None for any other noise.
     """
 
     canaries: Sequence[Canary]
@@ -75,6 +77,14 @@ class Game:
     linked: bool = False
     known: int = 0
     weaker: int = 0
+    own: Sequence[npt.NDArray[np.int64]] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse canaries that are called independent and share a number of the output."""
+        if self.own is not None:
+            every = np.concatenate(self.own)
+            if self.apart is None or self.known or len(np.unique(every)) < len(every):
+                raise ValueError("canaries share numbers of the output, or have known coins")
 
     @property
     def unknown(self) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
+from scipy import stats
 
 from quietcorpus.evaluation.audits.one_run import (
     Curve,
@@ -15,6 +16,7 @@ from quietcorpus.evaluation.audits.one_run import (
     approximate,
     fewest_right,
     gaussian,
+    independent_deviations,
     largest,
     right_of_gaussian,
 )
@@ -31,7 +33,8 @@ class Test:
     """One comparison of the guesses with a statement.
 
     Attributes:
-        name: `stated`, of the epsilon and delta as such, or `gaussian`, of noise of that law.
+        name: `stated`, of the epsilon and delta as such; `gaussian`, of noise of that law; or
+            `independent`, of such noise on canaries that share none, from guesses of all coins.
         parameter: the stated epsilon, or the distance of the Gaussian's means.
         delta: at which the parameter is told as an epsilon.
         level: the chance that it errs.
@@ -44,12 +47,15 @@ class Test:
 
     def curve(self, parameter: float) -> Curve:
         """Return the curve of a parameter."""
-        if self.name == "gaussian":
+        if self.name != "stated":
             return gaussian(parameter)
         return approximate(parameter, self.delta)
 
     def found(self, runs: Sequence[Guesses]) -> float:
-        """Return the largest parameter that runs refute."""
+        """Return the largest parameter that runs refute; `independent` takes guesses of all."""
+        if self.name == "independent":
+            right, made = sum(run.right for run in runs), sum(run.made for run in runs)
+            return independent_deviations(right, made, self.level)
         if self.name == "gaussian":
             return largest(runs, self.curve, self.level, _LARGEST_DISTANCE)
         return largest(runs, self.curve, self.level)
@@ -98,7 +104,7 @@ def planned(game: Game, runs: int, level: float) -> Plan:
     Guesses are a half of the canaries, or fewer: for Gaussian noise and drawn candidates, which
     tell most at their tails, so many that twice the loss is expected to pass by most deviations.
     """
-    split = level if game.apart is None else level / 2
+    split = level / (1 + (game.apart is not None) + (game.own is not None))
     tests = [Test("stated", game.epsilon, game.delta, split)]
     if game.apart is not None:
         tests.append(Test("gaussian", game.apart, game.delta, split))
@@ -116,7 +122,17 @@ def planned(game: Game, runs: int, level: float) -> Plan:
         (test.epsilon(found) for test in tests if (found := test.found(best)) > test.parameter),
         default=0.0,
     )
-    return Plan(tuple(tests), made, reach, known and margins[made] > 0)
+    shows = known and margins[made] > 0
+    if game.own is not None:
+        assert game.apart is not None
+        alone = Test("independent", game.apart, game.delta, split)
+        tests.append(alone)
+        every = game.unknown
+        expected = (every - game.weaker) * stats.norm.cdf(game.apart) + game.weaker / 2
+        shows = shows or alone.found([Guesses(every, every, int(expected))] * runs) > game.apart
+        if (found := alone.found([Guesses(every, every, every)] * runs)) > game.apart:
+            reach = max(reach, alone.epsilon(found))
+    return Plan(tuple(tests), made, reach, shows)
 
 
 def _margin(game: Game, test: Test, made: int, runs: int) -> float:

@@ -55,6 +55,7 @@ def game(kind: PublicTextsKind, canaries: int, corpus: Corpus) -> Game:
         found = (noisy - background).ravel()
         return np.array([_score(voting.votes, found[places], own) for places, own in votes])
 
+    gaussian = not isinstance(voting.votes, PureVotes)
     cost, of_users = kind.cost, isinstance(kind, UserTextsKind)
     return Game(
         [
@@ -69,9 +70,10 @@ def game(kind: PublicTextsKind, canaries: int, corpus: Corpus) -> Game:
         f"{'vote' if of_users else 'votes'} for texts that no other canary votes for"
         f"{_by_turns(voting, groups)}. Its score is how likely their noisy votes, less those of "
         "the corpus, are with its own and without them.",
-        None if isinstance(voting.votes, PureVotes) else apart_of(cost),
+        apart_of(cost) if gaussian else None,
         shows=float(cost.epsilon),
         weaker=weaker(canaries, groups),
+        own=[places for places, _ in votes] if gaussian else None,  # each sum has noise of its own
     )
 
 
