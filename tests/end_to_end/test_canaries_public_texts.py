@@ -87,6 +87,20 @@ def test_half_of_the_noise_on_documents(
 
 
 @pytest.mark.parametrize("faulty", [False, True])
+def test_half_of_the_noise_on_few_documents(
+    workspace: Workspace, large: Path, monkeypatch: pytest.MonkeyPatch, faulty: bool
+) -> None:
+    # Bounds for canaries that depend on each other take 4,000. Kills: guesses of a part of the
+    # coins, scores that are not of a canary's own votes.
+    if faulty:
+        half_noise(monkeypatch)
+    found = played(workspace, large, 400)
+    passed = {one["name"]: one["passed"] for one in found["tests"]}
+    assert passed["independent"] == (not faulty)
+    assert found["verdict"] == ("failed" if faulty else "passed")
+
+
+@pytest.mark.parametrize("faulty", [False, True])
 def test_users_without_a_bound(
     workspace: Workspace, large: Path, monkeypatch: pytest.MonkeyPatch, faulty: bool
 ) -> None:
