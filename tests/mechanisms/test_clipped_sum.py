@@ -290,6 +290,15 @@ def test_the_noise_is_rounded_gaussian(sigma: Fraction) -> None:
     assert len(np.unique(noise, axis=0)) == 3
 
 
+def test_no_noise_of_a_wide_sum_is_repeated() -> None:
+    # Kills: noise in pieces that all begin at the stream's start. Eight draws are equal to eight
+    # others with a chance of 5e-27, and there are 4e10 pairs of them.
+    stream, addresses = stream_and_addresses(1)
+    noise = ClippedSum(Fraction(1)).release(np.zeros((1, 1 << 21), np.int64), stream, addresses)
+    raw = noise.tobytes()
+    assert len({raw[i : i + 64] for i in range(0, len(raw), 64)}) == 1 << 18
+
+
 def test_noise_is_added_whatever_the_sums() -> None:
     # Post-processing of the Gaussian mechanism asks for no more. Kills: sums in 32 bits.
     mechanism = ClippedSum(Fraction(1))

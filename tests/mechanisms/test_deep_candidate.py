@@ -132,6 +132,22 @@ def test_a_sentence_changes_a_depth_by_its_sensitivity(
     assert np.abs(change).max() <= sensitivity
 
 
+@pytest.mark.parametrize("utility", Utility)
+@pytest.mark.parametrize("count", [128, 255, 655, 656, 32_767])
+def test_utilities_of_as_many_sentences_as_a_document_may_have(
+    utility: Utility, count: int
+) -> None:
+    # All of them on the candidate, each adds the sensitivity. Kills: sums in 16 bits, that a
+    # sentence more turns from the largest utility to the smallest.
+    offsets = np.array([0, count])
+    if utility is Utility.SIMILARITY:
+        vector = on_grid(np.ones((1, 3)))
+        found = Similarities(vector, 0.1, 0.9).utilities(vector.repeat(count, axis=0), offsets)
+    else:
+        found = Depths(np.zeros((100, 1)), utility).utilities(np.zeros((100, count)), offsets)
+    assert found.tolist() == [[count * DeepCandidate(Fraction(1), utility, 100).units]]
+
+
 unit_vectors = hn.arrays(np.float32, 4, elements=st.floats(-1, 1, width=32))
 
 

@@ -255,6 +255,22 @@ def test_an_entry_does_not_depend_on_how_many_there_are() -> None:
 
 
 @pytest.mark.parametrize("kind", [DenseNoise, SparseNoise])
+def test_no_noise_of_a_wide_document_is_repeated(kind: type[DenseNoise | SparseNoise]) -> None:
+    # Kills: noise in pieces that all begin at the stream's start. Eight draws are equal to eight
+    # others with a chance of 2e-29, and there are 4e10 pairs of them.
+    stream, addresses = stream_and_addresses(1)
+    size = 1 << 21
+    drawn = kind(Fraction(1, 1000), size).sample(stream, addresses)
+    noise = np.zeros(size, dtype=np.int32)
+    if isinstance(drawn, tuple):
+        noise[drawn[1]] = drawn[2]
+    else:
+        noise[:] = drawn[0]
+    raw = noise.tobytes()
+    assert len({raw[i : i + 32] for i in range(0, len(raw), 32)}) == size // 8
+
+
+@pytest.mark.parametrize("kind", [DenseNoise, SparseNoise])
 def test_noise_does_not_depend_on_the_batch(kind: type[DenseNoise | SparseNoise]) -> None:
     stream, addresses = stream_and_addresses(10)
     noise = kind(Fraction(2), 500)

@@ -170,6 +170,14 @@ def test_no_block_is_shared_by_parts() -> None:
     assert len(set(blocks)) == len(blocks) == 4 * 311 * 40
 
 
+def test_no_two_parts_of_a_long_input_share_an_address() -> None:
+    # Kills: a part's number in 16 bits, with which words 65,536 apart in a text share their noise.
+    address = random_addresses(1)
+    parts = Keystream.parts(address, np.array([0, 70_000]))
+    assert (parts[:, 1] == address[0, 1]).all()
+    assert len(np.unique(parts[:, 0])) == 70_000
+
+
 @pytest.mark.parametrize("place", [0, 1])
 def test_control_parts_numbered_like_counters_share_blocks(place: int) -> None:
     # The check tells: a number on the high half is a counter (`place` 1), and none is worse.

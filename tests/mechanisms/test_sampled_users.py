@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from user_texts import fresh_stream, group, texts_of
 
 from quietcorpus.mechanisms.accounting import Group
+from quietcorpus.mechanisms.clipped_sum import STEPS
 from quietcorpus.mechanisms.keystream import Keystream
 from quietcorpus.mechanisms.sampled_users import SampledUsers, Texts
-from quietcorpus.mechanisms.skip_gram import SkipGram
+from quietcorpus.mechanisms.skip_gram import SkipGram, Vectors
 
 SETTINGS = SkipGram(4, 2, 5, 1.0)
 WRITTEN = [[1, 2]]
@@ -95,3 +96,26 @@ def test_a_retry_draws_the_same_and_another_key_others() -> None:
     assert draws == [sampled(texts, groups, step, stream) for step in range(4)]
     others = [sampled(texts, groups, step, fresh_stream()) for step in range(4)]
     assert len({tuple(draw) for draw in draws + others}) == 8
+
+
+def test_no_two_steps_have_the_same_users() -> None:
+    # Steps that share a draw are no independent samples, as which the accountant takes them.
+    # Kills: a step's number in fewer bits. Two draws are equal with a chance of 2^-500.
+    last = (1 << 31) - 1
+    texts, groups = texts_of([WRITTEN] * 500), [group(Fraction(1, 2), last + 1)]
+    stream = fresh_stream()
+    steps = [0, *(1 << n for n in range(31)), last]
+    draws = {tuple(sampled(texts, groups, step, stream)) for step in steps}
+    assert len(draws) == len(steps)
+
+
+def test_a_user_of_very_many_words_adds_the_norm_at_most() -> None:
+    # Kills: an update that is clipped in parts, each of which then adds the norm.
+    size, settings = 2_600, SkipGram(64, 2, 5, 1e-3)
+    generator = np.random.default_rng()
+    drawn = generator.normal(size=(2, size, settings.dimensions)).astype(np.float32)
+    users = SampledUsers(texts_of([[list(range(size))]]), [group(1, 1)], settings, fresh_stream())
+    sums = users.sums(0, Vectors(*drawn), np.arange(size))
+    assert 2 * size * settings.dimensions > 1 << 18
+    assert (sums.any(axis=1)).mean() > 0.9
+    assert (STEPS / 2) ** 2 < (sums**2).sum() <= STEPS**2

@@ -237,6 +237,16 @@ def test_a_step_is_its_noisy_sums() -> None:
     assert_equal(state, TRAINING.advanced(TrainingState.initial(SIZE, DIMENSIONS), noisy))
 
 
+def test_a_step_that_nobody_takes_part_in_gets_its_noise() -> None:
+    # In every coordinate. Kills: no noise for an empty lot, which tells that it was empty, or for
+    # words that no user has. A coordinate has none in three steps with a chance of 5e-10.
+    stream = fresh_stream()
+    found = states(TrainingState.initial(SIZE, DIMENSIONS), 3, stream, lambda *_: zeros())
+    noise = [TRAINING.noisy(step, zeros(), stream) for step in range(3)]
+    assert (np.array(noise) != 0).any(axis=0).all()
+    assert (found[-1].square > 0).all()
+
+
 def broken(state: TrainingState, value: float, row: int, name: str) -> TrainingState:
     values = getattr(state.model, name).copy()
     values[row] = value

@@ -37,8 +37,9 @@ from scipy import stats
 from quietcorpus.mechanisms.guarantees import SentencePrivacy
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.projected_mean import DIRECTION_UNIT, STEPS
+from quietcorpus.mechanisms.truncation import Box
 from quietcorpus.transforms.privatizers.rows import ORDER
-from quietcorpus.transforms.privatizers.sentences import SentencePrivatizer
+from quietcorpus.transforms.privatizers.sentences import NoisySum, SentencePrivatizer, ball
 
 
 @EACH
@@ -199,3 +200,16 @@ def test_rows_are_taken_in_any_order(what: str, key: ReleaseKey) -> None:
 @EACH
 def test_the_guarantee(what: str) -> None:
     assert parameters(what, Fraction(7, 2)).guarantee == SentencePrivacy(Fraction(7, 2))
+
+
+@pytest.mark.parametrize("what", NOISY)
+@pytest.mark.parametrize("count", [512, 8_192, 32_767])
+def test_sums_of_as_many_sentences_as_a_document_may_have(what: str, count: int) -> None:
+    """Kills: sums in 16 bits, that a sentence more turns from the largest to the smallest."""
+    clipping = ball(CANDIDATES, AXES) if what == "projected-mean" else Box(*CANDIDATES.box)
+    one = np.full((1, DIMENSIONS), 9.0, dtype=np.float32)
+    (each,) = clipping.sums(one, np.array([0, 1])).tolist()
+    summed = NoisySum(clipping, None)  # type: ignore[arg-type]
+    inputs = summed.inputs(one.repeat(count, axis=0), np.array([0, count]))
+    assert max(map(abs, each)) > 1
+    assert inputs.tolist() == [[count, *(count * value for value in each)]]
