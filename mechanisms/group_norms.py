@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -68,3 +68,14 @@ class GroupNorms:
     def idle(self) -> list[str]:
         """Return the groups whose users contribute nothing."""
         return [name for name, most in self.most.items() if not most]
+
+
+def norm_of_group(group: int, most: Sequence[int]) -> int:
+    """Return the norm of the group of this number, out of the norms of all groups.
+
+    Raises ValueError for any other number: that of users without a budget is -1, at which Python
+    would find the largest norm.
+    """
+    if not 0 <= group < len(most):
+        raise ValueError(f"no norm is that of group {group}: its users have no budget")
+    return most[group]

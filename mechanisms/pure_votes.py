@@ -19,6 +19,7 @@ import numpy.typing as npt
 from quietcorpus.mechanisms.ballots import LEVELS, Ballots, Sums, levels
 from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.geometric import DenseNoise, TwoSidedGeometric
+from quietcorpus.mechanisms.group_norms import norm_of_group
 from quietcorpus.mechanisms.guarantees import DocumentPrivacy
 from quietcorpus.mechanisms.keystream import Addresses, Keystream
 from quietcorpus.mechanisms.resampling import copies
@@ -245,7 +246,7 @@ class PureUserVotes:
         in the order of the norms, and `address` is the user's own, uint64 (1, 2). The result is
         int64 (n,).
         """
-        most = tuple(self.norms.most.values())[group]
+        most = norm_of_group(group, tuple(self.norms.most.values()))
         total = int(votes.sum())
         if total <= most:
             return votes

@@ -95,6 +95,8 @@ class SampledUsers:
         """Prepare the users; `groups`, by number, say how often their users take part."""
         import torch
 
+        if texts.groups.min(initial=0) < 0:
+            raise ValueError("a user without a budget takes no part")
         torch.set_num_threads(1)  # workers are as many as processors
         self._texts = texts
         chances = [int(group.rate * 2**64) for group in groups]

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from quietcorpus.mechanisms.clipped_sum import STEPS, clipped
 from quietcorpus.mechanisms.encoding import Value
-from quietcorpus.mechanisms.group_norms import GroupNorms
+from quietcorpus.mechanisms.group_norms import GroupNorms, norm_of_group
 from quietcorpus.mechanisms.votes import Votes
 
 
@@ -73,5 +73,5 @@ class UserVotes:
         in the order of the norms, and `dither` has 16 random bits for every vote. The result is
         int64 (n,).
         """
-        most = tuple(self.norms.most.values())[group]
+        most = norm_of_group(group, tuple(self.norms.most.values()))
         return clipped(votes / STEPS, dither, most).astype(np.int64)

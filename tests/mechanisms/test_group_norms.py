@@ -9,7 +9,7 @@ import pytest
 
 from quietcorpus.mechanisms.accounting import epsilon_of
 from quietcorpus.mechanisms.clipped_sum import STEPS
-from quietcorpus.mechanisms.group_norms import GroupNorms
+from quietcorpus.mechanisms.group_norms import GroupNorms, norm_of_group
 
 DELTA = Fraction(1, 10**6)
 BUDGETS = {"none": Fraction(1, 10**9), "low": Fraction(1, 2), "high": Fraction(2)}
@@ -50,3 +50,11 @@ def test_the_noise_is_for_the_largest_budget() -> None:
     assert alone.most == {"": STEPS}
     with pytest.raises(ValueError, match="no noise multiplier"):
         GroupNorms.solved({"": Fraction(1, 1000)}, DELTA)
+
+
+def test_who_has_no_budget_has_no_norm() -> None:
+    # Kills: Python's own -1, at which users without a budget would have the largest norm.
+    assert [norm_of_group(group, (0, 7, STEPS)) for group in range(3)] == [0, 7, STEPS]
+    for group in (-1, 3):
+        with pytest.raises(ValueError, match="no budget"):
+            norm_of_group(group, (0, 7, STEPS))

@@ -119,3 +119,9 @@ def test_a_user_of_very_many_words_adds_the_norm_at_most() -> None:
     assert 2 * size * settings.dimensions > 1 << 18
     assert (sums.any(axis=1)).mean() > 0.9
     assert (STEPS / 2) ** 2 < (sums**2).sum() <= STEPS**2
+
+
+def test_users_without_a_budget_are_refused() -> None:
+    # Kills: Python's own -1, at which they would take part as often as the last group.
+    with pytest.raises(ValueError, match="without a budget"):
+        SampledUsers(texts_of([WRITTEN], groups=[-1]), [group(1, 1)], SETTINGS, fresh_stream())

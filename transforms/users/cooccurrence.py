@@ -14,6 +14,7 @@ from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.clipped_sum import ClippedSum, clipped, dither
 from quietcorpus.mechanisms.cooccurrence import Cells, cells_of, contribution
 from quietcorpus.mechanisms.encoding import Value
+from quietcorpus.mechanisms.group_norms import norm_of_group
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.errors import InputError, NoisyOutcome, redacted
 from quietcorpus.transforms.parts import Parts, joined
@@ -65,12 +66,13 @@ class Cooccurrences:
         self, user: bytes, share: Share, size: int, key: ReleaseKey
     ) -> tuple[Cells, npt.NDArray[np.int64]]:
         """Return a user's cells and clipped whole counts, over `size` words, without zeros."""
+        most = norm_of_group(share[0], self.most)
         texts = words_of(share)
         cells, values = contribution(texts, self.window, size)
         stream = key.stage("clipping", 1, **self.stage_parameters, words=size)
         address = stream.addresses(user.hex(), [share[0]], [b"".join(raw for _, raw in share[1])])
         bits = dither(stream, address, cells.shape, lane=0)
-        whole = clipped(values, bits, self.most[share[0]])
+        whole = clipped(values, bits, most)
         return cells[whole != 0], whole[whole != 0].astype(np.int64)
 
     def summed(self, users: Iterable[tuple[bytes, Share]], size: int, key: ReleaseKey) -> Sums:

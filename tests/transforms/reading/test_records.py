@@ -338,6 +338,14 @@ def test_batches_are_limited_in_documents_and_bytes(tmp_path: Path) -> None:
     assert [len(batch.rejects) for batch in documents(Corpus(path))] == [1024, 476]
 
 
+@pytest.mark.parametrize("name", ["corpus.jsonl", "corpus.csv", "corpus.txt"])
+def test_every_record_has_a_number_of_its_own(tmp_path: Path, name: str) -> None:
+    # Kills: numbers that begin anew in every batch, with which equal texts share their noise.
+    line = b'{"text": "x"}\n' if name.endswith("jsonl") else b"x\n"
+    content = b"text\n" * name.endswith("csv") + line * 2500
+    assert texts(Corpus(written(tmp_path, name, content))) == [(row, "x") for row in range(2500)]
+
+
 @pytest.mark.parametrize("compression", [".gz", ".zst", ".zst frames"])
 @pytest.mark.parametrize("kept", [0.9, 0.5])
 def test_a_truncated_file_is_refused(tmp_path: Path, compression: str, kept: float) -> None:

@@ -23,12 +23,12 @@ from quietcorpus.indexes.tokenizers import UNICODE_WORDS
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
 from quietcorpus.transforms.errors import StageError
-from quietcorpus.transforms.reading.documents import Corpus
+from quietcorpus.transforms.reading.documents import Corpus, Documents
 from quietcorpus.transforms.reading.sources import plan
 from quietcorpus.transforms.term_sums import BUCKETS, AddTermSums
 from quietcorpus.transforms.users import user_vocabulary as module
-from quietcorpus.transforms.users.user_vocabulary import BoundWords, SelectUserVocabulary
-from quietcorpus.transforms.users.users import BoundedUsers
+from quietcorpus.transforms.users.user_vocabulary import BoundWords, SelectUserVocabulary, UserWords
+from quietcorpus.transforms.users.users import NO_BUDGET, BoundedUsers
 
 COMMON = ["alpha", "beta", "delta", "gamma"]
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -160,6 +160,27 @@ def test_a_user_whom_the_engine_doubles_is_refused() -> None:
     user = os.urandom(16), (0, {"alpha": 1, "beta": 2})
     with pytest.raises(StageError, match="doubled a user"):
         list(module._Weigh(SELECTION).process((7, [None, user, user])))
+
+
+def test_documents_without_words_name_groups() -> None:
+    # Kills: documents without words that are passed over: a user with one that names no group, or
+    # a lesser one, would have the weight of the group of the others.
+    rows: list[Row] = [
+        ("anna", "most", "alpha"),
+        ("anna", None, ""),
+        ("bob", "least", " "),
+        ("bob", "most", "beta"),
+        ("carl", "most", "gamma"),
+    ]
+    by, groups, texts = zip(*rows, strict=True)
+    columns = pa.table({"by": pa.array(by), "plan": pa.array(groups)})
+    documents = Documents("file", np.arange(5), pa.array(texts, pa.large_string()), columns)
+    for size in (1, 5):
+        found = UserWords(USERS, BoundWords(6), key_of(), UNICODE_WORDS)
+        for part in documents.parts(size):
+            found.add(part)
+        said = {next(iter(words)): group for _, (group, words) in found.taken()}
+        assert said == {"alpha": NO_BUDGET, "beta": 0, "gamma": 1}
 
 
 # Weights.

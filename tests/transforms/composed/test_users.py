@@ -1,0 +1,70 @@
+"""Users of rows: whose documents make a group, and who adds to the counts."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
+from quietcorpus.mechanisms.cooccurrence import cells_of
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.transforms.composed import users as module
+from quietcorpus.transforms.reading.documents import Documents
+from quietcorpus.transforms.users.cooccurrence import Cooccurrences
+from quietcorpus.transforms.users.sparse_sums import unpack
+from quietcorpus.transforms.users.users import NO_BUDGET, BoundedUsers, BoundShare
+
+WORDS = Vocabulary(["alpha", "beta", "delta", "gamma"])
+USERS = BoundedUsers("by", "plan", ("least", "most"), tokens=20)
+COUNTING = Cooccurrences(5, (100, STEPS), ClippedSum(Fraction(1)), USERS)
+ROWS = [
+    ("anna", "most", "alpha beta " * 9),
+    ("anna", "least", ""),
+    ("bob", "most", "alpha gamma"),
+    ("bob", None, "unknown"),
+    ("carl", "most", "alpha delta " * 9),
+]
+
+
+@pytest.mark.parametrize("size", [1, 5])
+def test_every_document_of_a_user_names_a_group(size: int) -> None:
+    # Kills: documents without known words that are passed over, so that a user has a larger budget
+    # than that of one of them; a user without a budget who adds to the counts.
+    key = ReleaseKey(os.urandom(32))
+    by, groups, texts = zip(*ROWS, strict=True)
+    columns = pa.table({"by": pa.array(by), "plan": pa.array(groups), "id": pa.array(by)})
+    ids = [bytes([row]) for row in range(len(ROWS))]
+    documents = Documents("", np.arange(5), pa.array(texts, pa.large_string()), columns, ids=ids)
+    read = module._ReadShares(USERS, "id", lambda: key)
+    read.start_bundle()
+    bound = module._BoundCovering(BoundShare(USERS.tokens))
+    found: dict[bytes, Any] = defaultdict(bound.create_accumulator)
+    for part in documents.parts(size):
+        for user, own in read.process(part, WORDS):
+            found[user] = bound.add_input(found[user], own)
+    shares = {user: bound.extract_output(own) for user, own in found.items()}
+    digests = USERS.digests(documents, key)
+    named = [shares[digests[row] or b""][0][0] for row in (0, 2, 4)]
+    assert named == [0, NO_BUDGET, 1]
+    count = module._CountPairs(COUNTING, lambda: key)
+    ((number, (sums, held)),) = count.process((0, shares.items()), WORDS)
+    assert number == 0
+    assert held[0] == len(ROWS)
+    cells, counts = unpack(sums)
+    shared = np.zeros(cells_of(len(WORDS)), dtype=np.int64)
+    shared[cells] = counts
+    for row, most in ((0, 100), (4, STEPS)):
+        user = digests[row] or b""
+        own, added = COUNTING.clipped(user, shares[user][0], len(WORDS), key)
+        assert (most - 5) ** 2 < (added**2).sum() <= most**2
+        shared[own] -= added
+    assert not shared.any()
+    with pytest.raises(ValueError, match="no budget"):
+        COUNTING.clipped(b"bob", shares[digests[2] or b""][0], len(WORDS), key)
