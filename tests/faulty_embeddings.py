@@ -7,7 +7,13 @@ from typing import Any
 import correct_audits
 import numpy as np
 from correct_audits import CLIP, SIGMA, Patch, counted, training, user_selection, users
-from faulty_users import apart_by_file, apart_by_group, named_as_spelt, nobody_is_somebody
+from faulty_users import (
+    apart_by_file,
+    apart_by_group,
+    groups_by_name,
+    named_as_spelt,
+    nobody_is_somebody,
+)
 from planting import Faults, of
 
 import quietcorpus.mechanisms.sampled_users
@@ -256,6 +262,10 @@ FAULTS: Faults = {
     ),
     "counts in each of a user's groups": (
         of(counted, apart_by_group),
+        "a user's counts: group tin",
+    ),
+    "counts of groups in the order of their names": (
+        of(counted, groups_by_name),
         "a user's counts: group tin",
     ),
     "counts by the largest budget of several": (

@@ -5,12 +5,15 @@ They are planted in what all kinds that protect users share; each kind's own are
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import correct_audits
 import pyarrow as pa
-from correct_audits import Patch
+from correct_audits import NORMS, Patch
 
 import quietcorpus.transforms.users.users
+from quietcorpus.pipelines.kinds.user_budgets import BudgetedUsers
 from quietcorpus.transforms.reading.spelling import as_text
 from quietcorpus.transforms.users.users import Users
 
@@ -58,3 +61,12 @@ def apart_by_group(patch: Patch) -> None:
         ]
 
     patch.setattr(Users, "digests", named)
+
+
+def groups_by_name(patch: Patch) -> None:
+    """Groups in the order of their names, so that a user of several may have a large budget."""
+    given = BudgetedUsers.budgets.func  # type: ignore[attr-defined]
+    patch.setattr(
+        BudgetedUsers, "budgets", property(lambda self: dict(sorted(given(self).items())))
+    )
+    patch.setattr(correct_audits, "NORMS", replace(NORMS, most=dict(sorted(NORMS.most.items()))))

@@ -187,7 +187,7 @@ class UserChanges:
                 self._row(document, user(first), groups[-1 - place % len(groups)])
                 for place, document in enumerate([*documents, *documents])
             ]
-            yield Case(rows, self._bound(0))
+            yield Case(rows, self._bound(min(groups, key=self._most.__getitem__)))
         first = next(numbers)
         nobodys = [self._row(document, None, groups[-1]) for document in documents]
         if self._users.group_column is not None:
