@@ -205,6 +205,7 @@ def verify(
     return found.card
 
 
+@process_restored()
 def verified(
     release: Place, *, public_key: Place | None, ledger: Place | None, progress: bool
 ) -> Verified:

@@ -211,7 +211,7 @@ def card_content(output: str) -> bytes:
     with client_errors(uri, "cannot be read; check the path and the permissions"):
         try:
             return storage.read_bytes(uri)
-        except (OSError, BeamIOError, ValueError) as error:
+        except (OSError, BeamIOError) as error:
             problem = f"no release here: {layout.CARD} is missing"
             raise blamed(error, f"{output}:", problem) from None
 

@@ -16,6 +16,8 @@ from s3_server import BUCKET
 from uploads import UPLOADS
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from s3_server import S3Server
 
     from tests.conftest import Workspace
@@ -301,6 +303,18 @@ def test_a_plan_and_an_audit_of_an_artefact_in_the_store(remote: Workspace) -> N
 def test_a_damaged_card_is_no_release(remote: Workspace) -> None:
     message = remote.error_of(remote.run("verify", "s3://corpus/in"))
     assert message == "s3://corpus/in: no release here: release.json is missing"
+
+
+def test_a_release_is_verified_by_a_process_that_did_nothing_before(
+    remote: Workspace, s3: S3Server, golden: Path
+) -> None:
+    # Kills: a check before the stores' file systems are set up, which finds no release.
+    made, client = golden / "out-histogram", s3.client()
+    for path in made.rglob("*.*"):
+        client.upload_file(str(path), BUCKET, f"golden/{path.relative_to(made)}")
+    done = remote.run("verify", "s3://corpus/golden", fresh=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("verified  s3://corpus/golden: ")
 
 
 @pytest.mark.slow
