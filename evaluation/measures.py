@@ -245,9 +245,12 @@ MEASURES: dict[str, Measure] = {
         "The definition's attacker: AUC",
         "Told apart: the two inputs that the definition of privacy compares, by an attacker who "
         "knows both of them, all else and the law of the noise, and takes the likelihood ratio. No "
-        "attacker finds more. This release: inputs that differ by what the notes name, from the "
-        "sample. What the guarantee allows: the worst two inputs, by the noise's exact law, or by "
-        "epsilon and delta alone where this is said. .5 is guessing.",
+        "attacker tells these two inputs apart more often. This release: inputs that differ by "
+        "what the notes name, from the sample. What the guarantee allows: the worst two inputs, by "
+        "the noise's exact law, or by epsilon and delta alone where this is said. For words, the "
+        "two differ in one word, where the definition's neighbours may differ in any words of a "
+        "document, which may tell more. For word embeddings, the output is the vectors alone, "
+        "without the exact number of documents on the card. .5 is guessing.",
         "lower",
         unit="auc",
     ),

@@ -38,10 +38,13 @@ def verdict(figures: Iterable[Figure]) -> dict[str, list[str]]:
     return told
 
 
-def strongest(figures: Sequence[Figure], unit: str) -> list[str]:
-    """Return a sentence on the definition's attacker; none where it was not computed.
+def strongest(figures: Sequence[Figure], unit: str, beyond: str = "") -> list[str]:
+    """Return what the definition's attacker tells apart; nothing where it was not computed.
 
-    `unit` is what the definition protects.
+    Args:
+        figures: of the report.
+        unit: the difference between the two inputs.
+        beyond: a sentence on what other neighbours or outputs of the definition tell.
     """
     own = [one for one in figures if one["measure"] == "definition" and not one["setting"]]
     areas = {one["subject"]: _value(one) for one in reversed(own)}
@@ -49,15 +52,13 @@ def strongest(figures: Sequence[Figure], unit: str) -> list[str]:
         return []
     most = math.ceil(100 * areas["guarantee"] - 1e-9)
     known = f"An attacker who knows all but {unit}, and the law of the noise, tells"
+    last = f"no attacker tells it in more.{beyond and ' '}{beyond}"
     if "release" not in areas:
-        return [
-            f"{known} in at most {most} of 100 pairs which input it was; no attacker tells it "
-            "in more."
-        ]
+        return [f"{known} in at most {most} of 100 pairs which input it was; {last}"]
     found = math.ceil(100 * areas["release"] - 1e-9)
     return [
         f"{known} in {found} of 100 pairs of inputs from the sample which one it was, and in "
-        f"{most} of 100 at worst; no attacker tells it in more."
+        f"{most} of 100 at worst; {last}"
     ]
 
 

@@ -131,8 +131,10 @@ def by_points(
 ) -> Score:
     """Score originals by the density of noisy points: the attacker who sees what is searched for.
 
-    No attacker on the released words links more on average, since they follow from the points.
-    `noise_of` is the mechanism for a document's length, whose secrets are those of `originals`.
+    No attacker on the released words links more on average, since they follow from the points. A
+    word that the index lacks has no point: the attacker sees where such words were, which released
+    words may tell, since their law is uniform there alone. `noise_of` is the mechanism for a
+    document's length, whose secrets are those of `originals`.
     """
     blocks = []
     for length, groups in classes(originals, shared=shared):
@@ -144,7 +146,8 @@ def by_points(
                 logs = noise.log_densities(points[places]).astype(np.float64)
                 columns = originals.columns[places]
                 known = columns < logs.shape[1]
-                total += np.where(known, logs[:, np.where(known, columns, 0)], 0.0)
+                seen = np.where(known, logs[:, np.where(known, columns, 0)], 0.0)
+                total += np.where(known[:, None] == known, seen, -np.inf)
             blocks.append((members, total))
     return _of_blocks(originals, blocks)
 

@@ -83,6 +83,10 @@ class WordEmbeddingsStudy(Study):
     of_documents = False
     of_authors = False  # a user may have a single document
     of_vectors = True
+    beyond = (
+        "This is of the vectors alone: the card states the exact number of documents, which tells "
+        "an attacker who knows the numbers of both inputs."
+    )
 
     def __init__(self, studied: Studied) -> None:
         self._sample = sample = studied.sample

@@ -227,6 +227,7 @@ def _content(
     comparison: Comparison, measured: Sequence[MeasuredDraw], audits: dict[str, Any] | None
 ) -> dict[str, Any]:
     card, sample, columns = comparison.card, comparison.sample, comparison.columns
+    study = comparison.measures
     found = results.figures(measured)
     findings = _findings(comparison, found, audits)
     total = card.guarantee.parameters.guarantee
@@ -260,7 +261,7 @@ def _content(
             "state": state,
             "sentence": sentence,
             "numbers": [one._asdict() for one in numbers],
-            "strongest": strongest(found, card.guarantee.unit),
+            "strongest": strongest(found, study.defined or card.guarantee.unit, study.beyond),
             **verdict(found),
         },
         "odds": in_words(total, card.meaning, counted=card.counts is not None),

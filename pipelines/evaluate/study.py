@@ -102,6 +102,9 @@ class Study(Protocol):
         has_topics: whether a draw has topics.
         of_vectors: whether the release is of word vectors, with which others can be compared.
         of_words: whether the release is of words, which an attacker guesses.
+        defined: the difference of the two inputs of the definition, where the definition's unit
+            is larger.
+        beyond: a sentence on what the definition's attacker leaves out.
         notes: the methods, and the limits of the measures.
         own: the release itself, for a kind that has no rows of documents.
     """
@@ -113,6 +116,8 @@ class Study(Protocol):
     has_topics: ClassVar[bool] = False
     of_vectors: ClassVar[bool] = False
     of_words: ClassVar[bool] = False
+    defined: ClassVar[str | None] = None
+    beyond: ClassVar[str] = ""
     notes: list[str]
 
     def __init__(self, studied: Studied) -> None:

@@ -63,6 +63,11 @@ class WordsStudy(Study):
 
     swept = frozenset({"epsilon", "document_epsilon", "mechanism"})
     of_words = True
+    defined = "one word of one document"
+    beyond = (
+        "The definition's neighbours may differ in any words of one document: an attacker may tell "
+        "those apart more often."
+    )
 
     def __init__(self, studied: Studied) -> None:
         self._sample = studied.sample

@@ -166,4 +166,7 @@ def test_the_definition_s_attacker_is_named_first() -> None:
     )
     (sentence,) = strongest([computed("guarantee", 0.7231)], "one user")
     assert "in at most 73 of 100 pairs" in sentence
+    assert sentence.endswith("; no attacker tells it in more.")
+    (sentence,) = strongest([computed("guarantee", 0.7231)], "one word", "Of it alone.")
+    assert sentence.endswith("; no attacker tells it in more. Of it alone.")
     assert strongest([computed("release", 0.7)], "one user") == []

@@ -116,6 +116,20 @@ def test_an_estimated_law_links_nearly_what_the_law_does(mechanism: str) -> None
     assert linked(bag_cosines(after, before), count).mean() < found - 0.1
 
 
+def test_who_sees_the_noise_sees_where_it_is() -> None:
+    # A word that the index lacks has no noise. Kills: places of such words that count for nothing,
+    # so that released words, of another law there, link more than the noise that they come from.
+    generator = np.random.default_rng(5)
+    vectors = generator.normal(size=(20, 4)).astype(np.float32)
+    words = generator.integers(0, 20, 64 * 6)
+    words[(np.arange(64)[:, None] >> np.arange(6) & 1).ravel() == 1] = -1
+    originals = Originals(np.arange(65) * 6, words)
+    noise = VectorNoise(vectors, 0.001, originals.secrets, vector_search(EXACT, vectors))
+    points = noise.drawn(np.maximum(words, 0), generator)
+    seen = by_points(originals, points, lambda _: noise, shared=False)
+    assert linked(seen, 64).mean() == linked_together(seen, 64).mean() == 1
+
+
 @pytest.mark.parametrize(
     ("size", "dimensions", "laws", "draws"),
     [(400, 50, 1, 1 << 17), (50_000, 100, 1, 1 << 14), (2_000, 100, 8, (1 << 36) // 1_600_000)],
