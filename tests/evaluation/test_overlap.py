@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from random import Random
 
 import numpy as np
@@ -111,7 +112,8 @@ def test_settled_texts_are_sought_as_equals_alone() -> None:
 def test_any_texts_equal_themselves_and_nothing_fails(texts: list[str]) -> None:
     readable = [one.encode("utf-8", "ignore").decode() for one in texts]
     equal, _ = compared(readable, readable, batch=3)
-    assert {number for number, one in enumerate(readable) if one.strip()} >= equal
+    # Other white space than ASCII's, such as U+0085 alone, may count as a text.
+    assert {n for n, one in enumerate(readable) if one.strip(string.whitespace)} >= equal
     assert equal >= {number for number, one in enumerate(readable) if any(map(str.isalnum, one))}
 
 
