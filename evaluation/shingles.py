@@ -21,6 +21,8 @@ LEAST_WORDS = 12
 """The fewest words of a text that is not short."""
 CHARACTERS = 4
 """The number of characters that count as a word, in scripts without spaces between words."""
+# White space that a normal form keeps, beside ASCII's.
+_WIDE_SPACES = r"[\x{85}\x{1680}\x{2028}\x{2029}]"
 _EACH = re.compile(f"({WITHOUT_SPACES})")
 _SEED, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -53,7 +55,8 @@ def words_of(texts: pa.Array) -> Words:
     words such a token would be a clause, and each character stands as a word.
     """
     normal = normalize(texts)
-    wholes = _wholes(*string_buffers(normal))
+    spaceless = pc.replace_substring_regex(normal, _WIDE_SPACES, "")
+    wholes = _wholes(*string_buffers(spaceless))
     dense = pc.count_substring_regex(normal, WITHOUT_SPACES)
     some = pc.greater(dense, 0)
     if pc.any(some).as_py():
@@ -79,7 +82,7 @@ def joined(parts: Sequence[Words]) -> Words:
 
 @compiled
 def _wholes(data, offsets):  # type: ignore[no-untyped-def]
-    """Hash the bytes of each text that are neither white space nor control characters."""
+    """Hash the bytes of each text that are neither white space nor control characters of ASCII."""
     found = np.zeros(len(offsets) - 1, dtype=np.uint64)
     for text in range(len(found)):
         state, some = _SEED, False
