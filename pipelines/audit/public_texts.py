@@ -141,7 +141,7 @@ def _of_longest(changes: UserChanges, name: str, number: int) -> Exact:
 
 
 class DocumentChanges:
-    """What made-up documents change in the exact sums of a kind's own job, one of each label."""
+    """The changes of made-up documents, one of each label, in the exact sums of a kind's job."""
 
     def __init__(self, kind: PublicTextsKind) -> None:
         self._kind = kind

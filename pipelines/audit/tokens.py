@@ -1,4 +1,4 @@
-"""What tokens of a made-up document change in the exact counts of a job, before any noise."""
+"""Changes by tokens of a made-up document in the exact counts of a job, before any noise."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Counting(HistogramKind):
 
 @dataclass(frozen=True)
 class TokenChanges:
-    """What the tokens of one document change, many of one word and of several words.
+    """The changes by tokens of one document, many of one word and of several words.
 
     Attributes:
         precision: how many tokens are protected.

@@ -22,7 +22,7 @@ from quietcorpus.transforms.users.users import Users
 Composition = tuple[Fraction, Fraction, int]
 """A user's sampling rate, the noise multiplier and the number of steps."""
 Change = npt.NDArray[np.int64]
-"""What one user adds to exact sums, int64 (n,)."""
+"""The exact sums of one user alone, int64 (n,)."""
 _CELLS = 64  # of a change whose noisy sums are drawn
 _FIRST = 1000  # the number of the first user, and how far apart those of two cases are
 
@@ -89,12 +89,12 @@ class Case:
 
 
 Run = Callable[[Sequence[Sequence[Sequence[Row]]]], Sequence[Sequence[Change]]]
-"""What puts the documents of cases into one corpus, and returns what each case's have changed: for
+"""A runner of the documents of cases as one corpus; it returns the changes by each case: for
 several corpora, under one key."""
 
 
 class UserChanges:
-    """What made-up users change in the exact sums of a kind's own job.
+    """The changes by made-up users in the exact sums of a kind's own job.
 
     All cases are in one corpus, and each changes other numbers of the sums. Documents come by turns
     from several files, splits and bundles, and a user's name is a number of several types.
@@ -113,7 +113,7 @@ class UserChanges:
         """Take the users, the norm of each of their groups, and what runs a job.
 
         `order` is that of the norm, 1 or 2. `without_part` are documents that have none in
-        a release, whoever's they are. The last of the shapes has one user.
+        a release, by any user. The last of the shapes has one user.
         """
         self._users = users
         self._most = most
