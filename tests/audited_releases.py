@@ -58,7 +58,7 @@ FURTHER: dict[str, dict[str, Any]] = {
     },
     "word-embeddings, sgd": {
         **golden_releases.KINDS["word-embeddings"],
-        **{"method": "sgd", "training": {"steps": 2}},
+        **{"method": "sgd", "training": {"steps": 16}},  # of which a user takes part in several
     },
 }
 NAMES = [*golden_releases.KINDS, *FURTHER]
