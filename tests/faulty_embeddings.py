@@ -10,9 +10,9 @@ from correct_audits import CLIP, SIGMA, Patch, counted, training, user_selection
 from faulty_users import (
     apart_by_file,
     apart_by_group,
+    as_if_named,
     groups_by_name,
     named_as_spelt,
-    nobody_is_somebody,
 )
 from planting import Faults, of
 
@@ -228,13 +228,19 @@ FAULTS: Faults = {
         of(users, clipped_by("column")),
         "a user's update",
     ),
-    "updates clipped after their sum": (of(users, clipped_together), "updates of nobody"),
+    "updates clipped after their sum": (
+        of(users, clipped_together),
+        "updates of documents without a part",
+    ),
     "trained users of two files for one": (of(users, apart_by_file), "a user's update"),
     "a trained user of a number for each of its types": (
         of(users, named_as_spelt),
         "a user's update",
     ),
-    "training on documents of nobody": (of(users, nobody_is_somebody), "updates of nobody"),
+    "training on documents without a user": (
+        of(users, as_if_named),
+        "updates of documents without a part",
+    ),
     "one step accounted for, of 40": (of(users, one_step_stated), "accounting"),
     "the same users in every step": (of(users, same_users), "users of 2 steps"),
     "users sampled twice as often": (of(users, sampled_twice_as_often), "users of 1 step"),
@@ -272,8 +278,14 @@ FAULTS: Faults = {
         of(counted, largest_group),
         "a user's counts: group tin",
     ),
-    "counts of users without a budget": (of(counted, without_budget), "counts of nobody"),
-    "counts of documents of nobody": (of(counted, nobody_is_somebody), "counts of nobody"),
+    "counts of users without a budget": (
+        of(counted, without_budget),
+        "counts of documents without a part",
+    ),
+    "counts of documents without a user": (
+        of(counted, as_if_named),
+        "counts of documents without a part",
+    ),
     "counts that skip their noise": (
         of(counted, silent_counts),
         "the counts, with and without a user",
@@ -294,5 +306,8 @@ FAULTS: Faults = {
         of(user_selection, apart_by_file),
         "vocabulary: a user's weights",
     ),
-    "words of nobody": (of(user_selection, nobody_is_somebody), "vocabulary: weights of nobody"),
+    "words of documents without a user": (
+        of(user_selection, as_if_named),
+        "vocabulary: weights of documents without a part",
+    ),
 }

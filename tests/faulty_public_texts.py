@@ -16,7 +16,7 @@ from correct_audits import (
     voters,
     voting_users,
 )
-from faulty_users import apart_by_file, apart_by_group, named_as_spelt, nobody_is_somebody
+from faulty_users import apart_by_file, apart_by_group, as_if_named, named_as_spelt
 from planting import Faults, of
 
 import quietcorpus.mechanisms.pure_votes
@@ -359,9 +359,18 @@ FAULTS: Faults = {
         of(voting_users, last_group),
         "a user's votes: group tin",
     ),
-    "a user with a document without a budget": (of(voting_users, any_group), "votes of nobody"),
-    "documents of nobody": (of(voting_users, nobody_is_somebody), "votes of nobody"),
-    "documents of other labels": (of(voting_users, other_labels_count), "votes of nobody"),
+    "a user with a document without a budget": (
+        of(voting_users, any_group),
+        "votes of documents without a part",
+    ),
+    "documents without a user": (
+        of(voting_users, as_if_named),
+        "votes of documents without a part",
+    ),
+    "documents of other labels": (
+        of(voting_users, other_labels_count),
+        "votes of documents without a part",
+    ),
     "documents in place of users": (
         of(voting_users, documents_vote),
         "a user's votes: group gold",
@@ -374,7 +383,10 @@ FAULTS: Faults = {
         of(voting_users, clipped_after),
         "a user's votes: group gold",
     ),
-    "a bound that depends on other users": (of(voting_users, shared_bound), "votes of nobody"),
+    "a bound that depends on other users": (
+        of(voting_users, shared_bound),
+        "votes of documents without a part",
+    ),
     "documents whose votes are added twice": (of(voters, documents_twice), "a document's votes"),
     "documents counted in every stratum": (of(voters, every_label), "a document's votes"),
     "one noise for all rows of sums": (

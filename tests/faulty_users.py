@@ -29,7 +29,7 @@ def named_as_spelt(patch: Patch) -> None:
     patch.setattr(quietcorpus.transforms.users.users, "spelled", spelt)
 
 
-def nobody_is_somebody(patch: Patch) -> None:
+def as_if_named(patch: Patch) -> None:
     """All documents without a user are those of one."""
     real = Users.digests
 

@@ -33,8 +33,8 @@ from quietcorpus.pipelines.audit.inputs import SOURCE, made_up_words
 from quietcorpus.pipelines.audit.users import (
     UserChanges,
     of_accounting,
+    of_documents_without_part,
     of_group,
-    of_nobodys,
     once,
 )
 from quietcorpus.pipelines.audit.vocabulary import Selecting, any_selected, terms_selected
@@ -78,7 +78,7 @@ def of_trained(kind: TrainedEmbeddingsKind) -> list[Exact | Sampled]:
             for number, group in enumerate(schedule.groups)
             if group.rate and group.steps
         ),
-        of_nobodys("updates", changes),
+        of_documents_without_part("updates", changes),
         *of_sampling(kind),
         *of_accounting(kind.spendings[-1].guarantee, courses),
         _of_sums(
@@ -97,7 +97,7 @@ def of_counted(kind: CountedEmbeddingsKind) -> list[Exact | Sampled]:
     return [
         *of_choice(kind.corpus),
         *(_of_longest("a user's counts", changes, name, number) for number, name in used),
-        of_nobodys("counts", changes),
+        of_documents_without_part("counts", changes),
         *of_accounting(kind.spendings[-1].guarantee, once(kind.norms)),
         _of_sums(
             "the counts",
@@ -227,7 +227,7 @@ def of_choice(corpus: UserCorpus) -> list[Exact | Sampled]:
             "The figure is how many words a user adds weight to, who has many more.",
             lambda: changes.most_numbers,
         ),
-        of_nobodys("vocabulary: weights", changes),
+        of_documents_without_part("vocabulary: weights", changes),
         Exact(
             "vocabulary: words of both corpora",
             round_up(selection.epsilon),
@@ -286,7 +286,7 @@ def choice_delta(selection: UserVocabulary) -> float:
 def counts_released(
     counting: Cooccurrences, sums: npt.NDArray[np.int64], count: int
 ) -> npt.NDArray[np.int64]:
-    """Release counts of nobody and these, int64 (n,), `count` times: int64 (count, 2 n)."""
+    """Release zero counts and these, int64 (n,), `count` times: int64 (count, 2 n)."""
     both = np.concatenate([np.zeros_like(sums), sums])
     at_once = _CELLS // len(both)
     parts = []

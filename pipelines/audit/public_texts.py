@@ -37,8 +37,8 @@ from quietcorpus.pipelines.audit.users import (
     UserChanges,
     norm_of,
     of_accounting,
+    of_documents_without_part,
     of_group,
-    of_nobodys,
     once,
 )
 from quietcorpus.pipelines.kinds.embeddings_users import staged_table
@@ -108,7 +108,7 @@ def of_users(kind: UserTextsKind) -> list[Exact | Sampled]:
         if stated[name]
     ]
     audits: list[Exact | Sampled] = [_of_longest(changes, name, n) for name, n, _ in groups]
-    audits.append(of_nobodys("votes", changes))
+    audits.append(of_documents_without_part("votes", changes))
     if isinstance(voting.votes, PureVotes):
         audits += [
             exact_law(

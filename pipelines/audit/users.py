@@ -145,7 +145,7 @@ class UserChanges:
         return max(map(self._length, self._of(group))) / self._most[group]
 
     @property
-    def of_nobodys(self) -> float:
+    def without_part(self) -> float:
         """Return the largest length of a change by those who have no part."""
         return max(map(self._length, self._of(None)))
 
@@ -189,17 +189,17 @@ class UserChanges:
             ]
             yield Case(rows, self._bound(min(groups, key=self._most.__getitem__)))
         first = next(numbers)
-        nobodys = [self._row(document, None, groups[-1]) for document in documents]
+        partless = [self._row(document, None, groups[-1]) for document in documents]
         if self._users.group_column is not None:
             named = [groups[-1]] * (len(documents) - 1)
-            nobodys += [
+            partless += [
                 self._row(document, user(first), group)
                 for document, group in zip(documents, [*named, None], strict=True)
             ]
-        nobodys += [
+        partless += [
             self._row(document, user(first + 1), groups[-1]) for document in self._without_part
         ]
-        yield Case(nobodys, None)
+        yield Case(partless, None)
 
     def _bound(self, group: int) -> int | None:
         """Return a group, or None for one whose budget buys nothing."""
@@ -223,13 +223,13 @@ def norm_of(change: Change, order: int) -> float:
     return math.sqrt(sum(own**2 for own in listed))
 
 
-def of_nobodys(name: str, changes: UserChanges) -> Exact:
+def of_documents_without_part(name: str, changes: UserChanges) -> Exact:
     """Return the audit of documents that have no part in a release."""
     return Exact(
-        f"{name} of nobody",
+        f"{name} of documents without a part",
         0.0,
         "The figure is the length of what documents change, in a job's exact sums, that have no "
         "user, a user without a budget, or no part for another reason; and of what users change in "
         "the part of others.",
-        lambda: changes.of_nobodys,
+        lambda: changes.without_part,
     )

@@ -46,7 +46,7 @@ CASES: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
 
 
 def canaries() -> list[Record]:
-    """Documents of a user in a team with a budget, of one in a team without, and of nobody."""
+    """Documents of a user in a team with a budget, of one in a team without, and without a user."""
     whose = [(NAME, "gold"), (f"of {NAME}", TEAM), (None, "gold")]
     return [
         {"text": CANARY, "case": f"{IDENTIFIER}-{number}", "author": author, "team": team}

@@ -103,7 +103,7 @@ def test_who_has_no_user_or_no_budget_has_no_part(
 def test_they_have_no_say_in_the_vocabulary_either(
     released: Callable[..., dict[str, str]], prepared: Workspace, lee_texts: list[str]
 ) -> None:
-    # Kills: weighing the words of users who have no budget, or of nobody.
+    # Kills: weighing the words of users who have no budget, or of documents without a user.
     block = {**GROUPS["cooccurrence"], "vocabulary": PRIVATE}
     records = [*outsiders([STRANGER] * 80), *documents(lee_texts)]
     released(records, "cooccurrence", **block)

@@ -305,7 +305,7 @@ def test_an_audit_runs_and_can_fail(
     names = [one["name"] for one in found["audits"]]
     assert names == [
         *(f"a user's votes: group {group}" for group in ("silver", "gold")),
-        "votes of nobody",
+        "votes of documents without a part",
         *(f"accounting: group {group}" for group in ("silver", "gold")),
         *(f"votes, with and without a user: group {group}" for group in ("silver", "gold")),
     ]

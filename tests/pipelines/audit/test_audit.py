@@ -201,7 +201,7 @@ DRAWN = "a step's sums, with and without a user", "the counts, with and without 
             USERS | {"method": "sgd", "epsilon": 4},
             [
                 "a user's update",
-                "updates of nobody",
+                "updates of documents without a part",
                 "users of 1 step",
                 "users of 2 steps",
                 "users after their last step",
@@ -218,7 +218,7 @@ DRAWN = "a step's sums, with and without a user", "the counts, with and without 
             [
                 "a user's counts: group silver",
                 "a user's counts: group gold",
-                "counts of nobody",
+                "counts of documents without a part",
                 "accounting: group silver",
                 "accounting: group gold",
                 DRAWN[1],

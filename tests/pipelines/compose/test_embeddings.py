@@ -40,7 +40,7 @@ Docs = list[dict[str, Any]]
 
 @pytest.fixture
 def docs(lee_texts: list[str]) -> Docs:
-    """Rows of forty users in two groups, some of nobody, in no order."""
+    """Rows of forty users in two groups, some without a user, in no order."""
     rows = [
         doc(number, text, f"u{number % 40}" if number % 9 else "", ("gold", "silver")[number % 2])
         for number, text in enumerate(lee_texts[:120])
@@ -108,7 +108,7 @@ def test_vectors_are_the_path_of_a_release(
     tmp_path: Path, made_of: Any, docs: Docs, lee_texts: list[str]
 ) -> None:
     # Kills: users unclipped, clipped to another group's norm, or with more words than count; half
-    # the noise, or that of another corpus, release or order; documents of nobody that count; a
+    # the noise, or that of another corpus, release or order; documents without a user that count; a
     # card of another budget, or one of documents.
     made = made_of()
     found = run(tmp_path, docs, made, bundle_repeat=1)
@@ -359,8 +359,8 @@ def test_the_noise_is_as_large_as_is_stated(
 def test_equal_sums_of_two_states_share_no_noise(
     tmp_path: Path, made_of: Any, docs: Docs, seen: list[Any]
 ) -> None:
-    # Kills: noise that is bound to the sums alone: a row of nobody changes no sum, and a reader of
-    # both states would see that.
+    # Kills: noise that is bound to the sums alone: a row without a user changes no sum, and a
+    # reader of both states would see that.
     for name, rows in (("one", docs[:15]), ("other", [*docs[:15], doc(9999, "the of", "")])):
         (tmp_path / name).mkdir()
         run(tmp_path / name, rows, made_of())
