@@ -162,7 +162,7 @@ class BagPrivatizer:
 def _as_rows(counts: npt.NDArray[np.int32]) -> pa.ListArray:
     """Return rows of equal lengths as list<int32>."""
     rows, size = counts.shape
-    offsets = pa.array(np.arange(rows + 1, dtype=np.int32) * size)
+    offsets = pa.array(np.arange(rows + 1) * size, pa.int32())
     return pa.ListArray.from_arrays(offsets, pa.array(counts.ravel()))
 
 

@@ -114,10 +114,14 @@ def _table(users: Sequence[tuple[bytes, Share]]) -> pa.Table:
 
 
 def _lists(texts: Sequence[Sequence[np.ndarray]]) -> pa.ListArray:
-    """Return users' texts as a column, without a Python object for each word."""
-    of_users = np.cumsum([0, *map(len, texts)], dtype=np.int32)
+    """Return users' texts as a column, without a Python object for each word.
+
+    Raises ArrowInvalid for 2^31 words or more: with such offsets a user would have others' texts.
+    """
     flat = [text for own in texts for text in own]
-    of_texts = np.cumsum([0, *map(len, flat)], dtype=np.int32)
+    of_users, of_texts = (
+        pa.array(np.cumsum([0, *map(len, own)], dtype=np.int64), pa.int32())
+        for own in (texts, flat)
+    )
     words = pa.array(np.concatenate([*flat, np.empty(0, np.int32)]).astype(np.int32))
-    inner = pa.ListArray.from_arrays(pa.array(of_texts), words)
-    return pa.ListArray.from_arrays(pa.array(of_users), inner)
+    return pa.ListArray.from_arrays(of_users, pa.ListArray.from_arrays(of_texts, words))
