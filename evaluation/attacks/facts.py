@@ -20,8 +20,8 @@ from quietcorpus.evaluation.attacks.linkage import Score
 
 _SATURATION, _LENGTHS = 1.2, 0.75
 _LEAST_WORDS = 5
-_MOST_COUNT, _MOST_KNOWN, _MOST_REST = 255, 8, 120
-_LEAST_MEAN, _ROUNDS = 1e-3, 60
+_MOST_COUNT, _MOST_KNOWN, _MOST_REST = 255, 8, 500
+_LEAST_MEAN, _LARGEST_MEAN, _LEVELS, _ROUNDS = 1e-3, 1e3, 256, 60
 _LEAST_UNKNOWN = 0.02  # of a sentence: roundings, and clipping of single sentences
 _ENDS = ".!?\u2026\u3002\uff01\uff1f\u061f\u0964"  # the last are full-width, Arabic and Devanagari
 _SENTENCE = re.compile(rf"[^{_ENDS}\n]+[{_ENDS}]*")
@@ -60,24 +60,28 @@ def by_counts(facts: sp.csr_array, rows: sp.csr_array, rate: float) -> Score:
     """Score released rows by the log-ratio of their chance with the known counts and without.
 
     The noise is two-sided geometric, cut off at zero. The rest of a document is taken for counts
-    of a geometric law, whose means are those of all rows. Rows of long documents score high for all
-    facts, so that the scores are for `quietcorpus.evaluation.attacks.linkage.linked_together`.
+    of a geometric law, whose means are those of all rows times the row's own length: the factor by
+    which the row is expected to have the total that it has.
 
     Args:
         facts: non-negative counts (n, K) that are known of each document; each counts up to 8.
         rows: noisy counts (n, K) of the released rows; row i is of document i.
         rate: of the noise.
     """
-    noisy = np.ascontiguousarray(np.clip(rows.toarray(), 0, _MOST_COUNT).T.astype(np.uint8))
-    means = _means(noisy.mean(axis=1), math.exp(-rate))
-    ratios = _ratios(means, math.exp(-rate), int(noisy.max(initial=0)))
+    decay, whole = math.exp(-rate), rows.toarray()
+    noisy = np.ascontiguousarray(np.clip(whole, 0, _MOST_COUNT).T.astype(np.uint8))
+    means = _means(noisy.mean(axis=1), decay)
+    steps = np.log(np.outer(means, _factors(means, whole.sum(axis=1), decay)))
+    low, high = math.log(_LEAST_MEAN), math.log(_LARGEST_MEAN)
+    levels = np.rint((steps.clip(low, high) - low) / (high - low) * (_LEVELS - 1)).astype(np.uint8)
+    ratios = _ratios(np.exp(np.linspace(low, high, _LEVELS)), decay, int(noisy.max(initial=0)))
     known = facts.tocsr()
 
     def score(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         some = known[numbers]
         found = np.zeros((len(numbers), noisy.shape[1]))
         counts = np.minimum(some.data, _MOST_KNOWN).astype(np.int64)
-        _add(some.indptr, some.indices, counts, noisy, ratios, found)
+        _add(some.indptr, some.indices, counts, noisy, levels, ratios, found)
         return np.round(found, 9)
 
     return score
@@ -121,22 +125,32 @@ def by_means(
 
 
 def _means(noisy: npt.NDArray[np.float64], decay: float) -> npt.NDArray[np.float64]:
-    """Estimate the mean of each bin's counts from that of its noisy ones, cut off at zero: (K,).
-
-    For X of a geometric law of mean m, E[max(X + Z, 0)] = m + c / (1 + (1 - decay) m), with
-    c = decay / (1 - decay^2); it rises with m, which is found by bisection.
-    """
-    cut = decay / (1 - decay**2)
+    """Estimate the mean of each bin's counts from that of its noisy ones, cut off at zero: (K,)."""
     low, high = np.full(len(noisy), _LEAST_MEAN), noisy + 1
     for _ in range(_ROUNDS):
         middle = (low + high) / 2
-        above = middle + cut / (1 + (1 - decay) * middle) > noisy
+        above = _expected(middle, decay) > noisy
         low, high = np.where(above, low, middle), np.where(above, middle, high)
     return high
 
 
+def _factors(
+    means: npt.NDArray[np.float64], totals: npt.NDArray[np.integer], decay: float
+) -> npt.NDArray[np.float64]:
+    """Return by which factor of all means each row's expected total is the one it has: (n,)."""
+    tried = np.logspace(-2, 2, _ROUNDS)
+    reached = [float(_expected(one * means, decay).sum()) for one in tried]
+    factors: npt.NDArray[np.float64] = np.interp(totals, reached, tried)
+    return factors
+
+
+def _expected(means: npt.NDArray[np.float64], decay: float) -> npt.NDArray[np.float64]:
+    """Compute E[max(X + Z, 0)] for X of geometric laws of these means; it rises with them."""
+    return means + decay / (1 - decay**2) / (1 + (1 - decay) * means)
+
+
 def _ratios(means: npt.NDArray[np.float64], decay: float, most: int) -> npt.NDArray[np.float32]:
-    """Compute log Pr[r | f + X] - log Pr[r | X] of each known count f, bin and r: (f, K, most + 1).
+    """Compute log Pr[r | f + X] - log Pr[r | X] of known counts f, means and r: (f, m, most + 1).
 
     The first is of f = 0, and so of zeros.
     """
@@ -152,14 +166,14 @@ def _ratios(means: npt.NDArray[np.float64], decay: float, most: int) -> npt.NDAr
 
 
 @compiled
-def _add(offsets, bins, counts, noisy, ratios, out):  # type: ignore[no-untyped-def]
+def _add(offsets, bins, counts, noisy, levels, ratios, out):  # type: ignore[no-untyped-def]
     """Add the ratios of each fact of document i, for every row, to `out[i]`."""
     for i in range(len(offsets) - 1):
         for place in range(offsets[i], offsets[i + 1]):
-            own = ratios[counts[place], bins[place]]
-            row = noisy[bins[place]]
+            own = ratios[counts[place]]
+            row, level = noisy[bins[place]], levels[bins[place]]
             for j in range(len(row)):
-                out[i, j] += own[row[j]]
+                out[i, j] += own[level[j], row[j]]
 
 
 def rare_terms(counts: sp.csr_array, most: int) -> sp.csr_array:

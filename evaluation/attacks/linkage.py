@@ -8,7 +8,7 @@ that n^2 scores are never held at once.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -79,6 +79,17 @@ def linked_together(logs: Score, n: int) -> npt.NDArray[np.float64]:
     better = (chances > own * (1 + _ALIKE)).sum(axis=1)
     tied = (chances >= own * (1 - _ALIKE)).sum(axis=1) - better
     return np.where(better == 0, 1 / tied, 0.0)
+
+
+def agreeing(score: Score, known: npt.NDArray[Any], others: npt.NDArray[Any]) -> Score:
+    """Rule out whatever differs in the columns that a release keeps as they are.
+
+    Args:
+        score: a score of n others for each number.
+        known: (n,), equal for numbers whose kept columns agree.
+        others: (n,), the same of the others.
+    """
+    return lambda numbers: np.where(known[numbers, None] == others, score(numbers), -np.inf)
 
 
 def _refuse_few(n: int) -> None:

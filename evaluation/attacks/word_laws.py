@@ -11,7 +11,7 @@ sampling: of points y that are drawn under some law of words, with density q, th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -31,8 +31,10 @@ Points = npt.NDArray[Any]
 _PAIRS_AT_ONCE = 1 << 24
 _OUTPUTS_AT_ONCE, _VALUES_AT_ONCE, _FEW_OF_OUTPUT = 64, 1 << 24, 16
 _COMPARED, _FEWEST, _MOST = 1 << 36, 1 << 14, 1 << 17
-_WEIGHTS = tuple(map(np.float32, (0.1, 1, 4, 16, 1e9)))
-_RATES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 2.0)
+_WEIGHTS = tuple(map(np.float32, (0.5, 8, 64, 1e9)))
+_TEMPERATURES = tuple(0.65**step for step in range(16))  # shares of a typical squared distance
+_TEXTS, _WORDS_OF_TEXT = 512, (4, 8, 16)
+_LEAST = np.float32(1e-30)
 
 
 class Law(Protocol):
@@ -116,6 +118,9 @@ class Noise(Protocol):
     def log_densities(self, points: Points) -> Singles:
         """Return the logarithms of each point's densities under the secrets, plus a constant."""
 
+    def squares(self, points: Points) -> Singles:
+        """Return squared distances from the secrets, (m, n); of codes, how many bits differ."""
+
     def nearest(self, points: Points) -> npt.NDArray[np.int32]:
         """Return the word that each point gives, or may give by chance, int32 (m,)."""
 
@@ -147,6 +152,11 @@ class VectorNoise:
     def log_densities(self, points: Points) -> Singles:
         """See `Noise`."""
         return np.float32(-self._epsilon) * euclidean(points, self._considered)
+
+    def squares(self, points: Points) -> Singles:
+        """See `Noise`."""
+        squares: Singles = euclidean(points, self._considered) ** 2
+        return squares
 
     def nearest(self, points: Points) -> npt.NDArray[np.int32]:
         """See `Noise`."""
@@ -202,7 +212,11 @@ class CodeNoise:
 
     def log_densities(self, points: Points) -> Singles:
         """See `Noise`."""
-        return np.float32(-self._epsilon) * hamming(signs(points), self._considered)
+        return np.float32(-self._epsilon) * self.squares(points)
+
+    def squares(self, points: Points) -> Singles:
+        """See `Noise`."""
+        return hamming(signs(points), self._considered)
 
     def nearest(self, points: Points) -> npt.NDArray[np.int32]:
         """See `Noise`."""
@@ -218,34 +232,45 @@ def affordable_draws(size: int, dimensions: int, laws: int = 1) -> int:
 
 
 class SampledLaw:
-    """The law of the words that noisy points give, estimated by importance sampling.
+    """The law of the words that noisy points give, estimated by importance sampling and a model.
 
     Half of the points are drawn under the prior, and half under even odds of all secrets, so that
     no estimate rests on a factor f / q above 2 / prior. Few points give a certain output. So a
-    model is added, as if it had given `weight` points more: an output x is as likely under w as
-    a point at x under noise that is weaker by a factor, exp(-rate epsilon d(x, w)). Fresh points
-    decide by which weight and rate most words are guessed under the prior. Among those that are
-    tried are, nearly, points alone, the model alone, the released word itself and the prior alone.
+    model is added, as if it had given `weight` points more: of a word w the release gives x with a
+    chance in proportion to exp(-||x - w||^2 / temperature), over all words x. (A point goes to the
+    x of largest x . y - ||x||^2 / 2, which noise moves nearly independently for words far apart: a
+    multinomial logit.) Temperature and weight are those by which the attack succeeds most often on
+    words of the prior that the attacker has the mechanism release.
     """
 
     def __init__(
-        self, noise: Noise, prior: Floats, draws: int, generator: np.random.Generator
+        self,
+        noise: Noise,
+        prior: Floats,
+        draws: int,
+        generator: np.random.Generator,
+        *,
+        links: bool = False,
     ) -> None:
         """Draw points and find their words.
 
         Args:
             noise: the mechanism.
             prior: float64 (n,), of its secrets, to any scale.
-            draws: the number of points; and of those that weight and rate are chosen by, half.
+            draws: the number of points.
             generator: their source.
+            links: whether the attack links texts, and does not guess words one by one.
         """
         self._noise, self._prior = noise, (prior / prior.sum()).astype(np.float32)
         # As many points of one output as memory has room for, and a few of the most frequent ones.
         self._most = max(_FEW_OF_OUTPUT, _VALUES_AT_ONCE // (_OUTPUTS_AT_ONCE * len(prior)))
         self._mixed = (self._prior + np.float32(1 / len(prior))) / 2
         self._points, self._starts = self._drawn(self._mixed, draws, generator)
-        fresh = self._drawn(self._prior, draws // 2, generator)
-        self._weight, self._rate = self._tuned(*fresh)
+        self._temperature, self._weight = self._tuned(generator, links=links)
+        sums = np.zeros(len(self.secrets), dtype=np.float64)
+        for squares in self._of_all_words():
+            sums += np.exp(squares / -self._temperature).sum(axis=0)
+        self._log_sums = np.log(sums).astype(np.float32)
 
     @property
     def secrets(self) -> Ids:
@@ -259,10 +284,7 @@ class SampledLaw:
 
     def chances(self, outputs: Ids) -> Singles:
         """See `Law`."""
-        parts = [
-            self._seen(some) + self._weight * self._modelled(some, self._rate)
-            for some in _parts(outputs)
-        ]
+        parts = [self._seen(some) + self._weight * self._modelled(some) for some in _parts(outputs)]
         return np.concatenate(parts)
 
     def scaled(self, outputs: Ids) -> Floats:
@@ -285,58 +307,86 @@ class SampledLaw:
         order = np.argsort(found, kind="stable")
         return points[order], np.searchsorted(found[order], np.arange(self.size + 1))
 
-    def _seen(self, outputs: Ids) -> Singles:
-        """Return sums of f / q over the points of each output, of which a few will do."""
-        return self._sums(outputs, self._points, self._starts, self._ratios)
+    def _of_all_words(self) -> Iterator[Singles]:
+        """Yield the squared distances of all words from the secrets, some words at once."""
+        for some in _parts(np.arange(self.size)):
+            yield self._noise.squares(self._noise.of(some))
 
-    def _modelled(self, outputs: Ids, rate: float) -> Singles:
-        """Return f / q of a point at each output, under weaker noise."""
-        logs = self._noise.log_densities(self._noise.of(outputs))
-        return self._ratios(np.float32(rate) * logs)
+    def _modelled(self, outputs: Ids) -> Singles:
+        """Return f / q of each output by the model."""
+        squares = self._noise.squares(self._noise.of(outputs))
+        return self._ratios(squares / -self._temperature - self._log_sums)
 
-    def _ratios(self, logs: Singles) -> Singles:
-        """Return f / q from the logarithms of f."""
+    def _ratios(self, logs: Singles, mixed: Singles | None = None) -> Singles:
+        """Return f / q from the logarithms of f; `mixed` is that of some secrets alone."""
         ratios: Singles = np.exp(logs - logs.max(axis=1, keepdims=True))
-        ratios /= (ratios @ self._mixed)[:, None]
+        ratios /= (ratios @ (self._mixed if mixed is None else mixed))[:, None]
         return ratios
 
-    def _posterior(self, logs: Singles) -> Singles:
-        """Return the chance of each secret behind a point."""
-        joint: Singles = self._prior * self._ratios(logs)
-        joint /= joint.sum(axis=1, keepdims=True)
-        return joint
-
-    def _sums(
-        self, outputs: Ids, points: Points, starts: Ids, value: Callable[[Singles], Singles]
-    ) -> Singles:
-        """Return sums of a value over the points of each output, float32 (m, n)."""
-        given = np.diff(starts)[outputs]
+    def _seen(self, outputs: Ids) -> Singles:
+        """Return sums of f / q over the points of each output, of which a few will do."""
+        given = np.diff(self._starts)[outputs]
         counts = np.minimum(given, self._most)
         sums = np.zeros((len(outputs), len(self.secrets)), dtype=np.float32)
         rows = np.flatnonzero(counts)
         if len(rows):
             firsts = np.cumsum(counts[rows]) - counts[rows]
             places = np.arange(counts.sum()) + np.repeat(
-                starts[outputs[rows]] - firsts, counts[rows]
+                self._starts[outputs[rows]] - firsts, counts[rows]
             )
-            values = value(self._noise.log_densities(points[places]))
-            sums[rows] = np.add.reduceat(values, firsts, axis=0)
+            ratios = self._ratios(self._noise.log_densities(self._points[places]))
+            sums[rows] = np.add.reduceat(ratios, firsts, axis=0)
             sums[rows] *= (given[rows] / counts[rows]).astype(np.float32)[:, None]
         return sums
 
-    def _tuned(self, points: Points, starts: Ids) -> tuple[np.float32, float]:
-        """Find the weight and the rate by which most words behind fresh points are guessed."""
-        right = np.zeros((len(_WEIGHTS), len(_RATES)))
-        for some in _parts(np.flatnonzero(np.diff(starts))):
-            told = self._sums(some, points, starts, self._posterior)
-            seen, rows = self._seen(some), np.arange(len(some))
-            for column, rate in enumerate(_RATES):
-                modelled = self._modelled(some, rate)
-                for row, weight in enumerate(_WEIGHTS):
-                    guesses = (self._prior * (seen + weight * modelled)).argmax(axis=1)
-                    right[row, column] += told[rows, guesses].sum()
-        best = int(right.argmax())
-        return _WEIGHTS[best // len(_RATES)], _RATES[best % len(_RATES)]
+    def _tuned(
+        self, generator: np.random.Generator, *, links: bool
+    ) -> tuple[np.float32, np.float32]:
+        """Find the temperature and the weight by which the attack succeeds most often.
+
+        Texts of words of the prior are released by the mechanism. The attacker links them, some
+        words of each at a time, or guesses their words.
+        """
+        share = self._prior / self._prior.sum(dtype=np.float64)
+        texts = generator.choice(len(share), (_TEXTS, max(_WORDS_OF_TEXT)), p=share)
+        points = self._noise.drawn(self.secrets[texts.ravel()], generator)
+        outputs, after = np.unique(
+            self._noise.nearest(points).astype(np.int64), return_inverse=True
+        )
+        words, before = np.unique(texts, return_inverse=True)
+        after, before = after.reshape(texts.shape), before.reshape(texts.shape)
+        seen = np.concatenate([self._seen(some)[:, words] for some in _parts(outputs)])
+        squares = np.concatenate([some[:, words] for some in self._of_all_words()])
+        typical, best = np.float32(squares.mean() or 1), (-1.0, np.float32(1), _WEIGHTS[0])
+        for part in _TEMPERATURES:
+            logs = squares / (-np.float32(part) * typical)
+            logs -= np.log(np.exp(logs).sum(axis=0))
+            model = self._ratios(logs[outputs].astype(np.float32), self._mixed[words])
+            for weight in _WEIGHTS:
+                chances = seen + weight * model
+                if links:
+                    found = _texts_linked(np.log(np.maximum(chances, _LEAST)), after, before)
+                else:
+                    guesses = (chances * share[words]).argmax(axis=1)
+                    found = float((guesses[after] == before).mean())
+                best = max(best, (found, np.float32(part) * typical, weight), key=lambda b: b[0])
+        return best[1:]
+
+
+def _texts_linked(logs: Singles, after: Ids, before: Ids) -> float:
+    """Return the share of texts that are linked by their first words, on average over how many.
+
+    Args:
+        logs: the logarithm of each output's chance under each word, (m, n).
+        after, before: rows and columns of released and original words, (texts, words).
+    """
+    sums, found = np.zeros((len(after), len(after))), []
+    for place in range(after.shape[1]):
+        sums += logs[after[:, place]][:, before[:, place]]
+        if place + 1 in _WORDS_OF_TEXT:
+            best = sums >= sums.max(axis=1, keepdims=True)
+            found.append((np.diagonal(best) / best.sum(axis=1)).mean())
+    return float(np.mean(found))
 
 
 def _parts(outputs: Ids) -> list[Ids]:

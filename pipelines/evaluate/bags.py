@@ -207,7 +207,9 @@ class BagOfWordsStudy(Study):
         if not bins.stages:
             return Views(self._originals, released, {"": score}, facts)
         rate, some = bins.stages[-1].rate, known if bins.size <= _MOST_BINS else {}
-        together = {f"{way} {OF_EVERY}": by_counts(own, noisy, rate) for way, own in some.items()}
+        by_law = {way: by_counts(own, noisy, rate) for way, own in some.items()}
+        together = {f"{way} {OF_EVERY}": score for way, score in by_law.items()}
+        facts |= by_law
         return Views(
             self._originals,
             released,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -119,6 +119,9 @@ class Comparison:
             public_text,
             reference_text,
         )
+        ids = {made.card.id_column, columns.id}
+        copied = tuple(name for name in made.card.kept if name not in ids)
+        object.__setattr__(made, "columns", replace(columns, kept=copied))
         kind = made.card.mechanism.kind
         if registry.part(kind, "study") is None:
             raise InputError(f"release: nothing measures a release of the kind {kind}")

@@ -31,6 +31,7 @@ class Columns:
         read: those that the mechanism reads besides the text, each with the spec's key.
         target: the numbers that a regression learns.
         escape: the character that escapes quotes in CSV files of the corpus.
+        kept: those that the release copies, which an attacker compares; without ids.
     """
 
     text: str = "text"
@@ -40,6 +41,7 @@ class Columns:
     read: tuple[tuple[str, str], ...] = ()
     target: str | None = None
     escape: str | None = None
+    kept: tuple[str, ...] = ()
 
     def corpus(self, pattern: str) -> Corpus:
         """Return the corpus to read, with these columns."""
@@ -50,7 +52,7 @@ class Columns:
             ("target", self.target),
         )
         also = tuple((key, name) for key, name in named if name is not None)
-        return Corpus(pattern, self.text, also=also + self.read, escape=self.escape)
+        return Corpus(pattern, self.text, None, self.kept, also + self.read, self.escape)
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ class Sample:
         of: the number of documents in the corpus.
         source: the corpus.
         ids, labels, users, targets: (n,) each; None without such a column.
+        kept: int64 (n,), equal for documents whose kept columns agree; None without any.
     """
 
     documents: Documents
@@ -71,6 +74,7 @@ class Sample:
     labels: Strings | None
     users: Strings | None
     targets: Strings | None = None
+    kept: npt.NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.documents.rows)
@@ -117,7 +121,12 @@ def sample(pattern: str, columns: Columns, most: int, seed: int) -> Sample:
     of = next(number)
     source = columns.corpus(pattern)
     named = columns.id, columns.label, columns.user, columns.target
-    return Sample(documents, of, source, *map(column, named))
+    agreeing = None
+    if columns.kept:
+        both = [repr([values[name] for name in columns.kept]) for _, values in records]
+        agreeing = np.unique(both, return_inverse=True)[1].astype(np.int64)
+    ids, labels, users, targets = map(column, named)
+    return Sample(documents, of, source, ids, labels, users, targets, agreeing)
 
 
 def texts_of(place: str, columns: Columns, ids: Strings) -> list[str]:
@@ -154,6 +163,7 @@ def texts_of(place: str, columns: Columns, ids: Strings) -> list[str]:
 def of_option(name: str, error: InputError) -> InputError:
     """Return an error on reading a corpus, which names keys of a spec, as one on options."""
     said = str(error).replace("input.path:", f"{name}:", 1)
+    said = said.replace("input.keep:", f"{name}:", 1)
     return InputError(said.replace("input.text:", "text:", 1))
 
 
@@ -163,7 +173,10 @@ def strings(values: Iterable[str | None]) -> Strings:
 
 
 def _records(corpus: Corpus) -> Iterator[tuple[str, _Values]]:
+    compared = {name for _, name in corpus.compared}
     for documents in batches(corpus):
-        columns = {name: as_text(documents.columns[name]).to_pylist() for name in corpus.columns}
+        columns = {name: as_text(documents.columns[name]).to_pylist() for name in compared}
+        copied = {name: documents.columns[name].to_pylist() for name in corpus.keep}
+        columns |= {name: list(map(repr, copied[name])) for name in copied.keys() - compared}
         for row, text in enumerate(documents.texts.to_pylist()):
             yield text, {name: values[row] for name, values in columns.items()}

@@ -321,6 +321,17 @@ def _notes(comparison: Comparison) -> list[str]:
         notes.append(f"No label was named: nothing was classified{also}.")
     if comparison.columns.user is None and of_documents:
         notes.append("No user column was named: authorship was not attacked.")
+    if columns_kept := comparison.columns.kept:
+        names = ", ".join(map(repr, columns_kept))
+        notes.append(
+            f"Rows keep {names}: whoever looks for a document's row considers only rows that agree "
+            "with the document in these columns; the floor of linkage is what these alone link."
+        )
+    if card_ids := comparison.card.id_column:
+        notes.append(
+            f"Rows keep the ids {card_ids!r}: whoever has these links every row. All figures are "
+            "of attackers without them."
+        )
     if not comparison.own.placed and of_documents:
         notes.append(
             "Which document a row of the release is of is not known here (no id column was kept "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, ClassVar, Protocol
 
@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from quietcorpus.evaluation.attacks.authorship import attributed, prolific
 from quietcorpus.evaluation.attacks.facts import by_bm25, rare_terms, some_sentences
-from quietcorpus.evaluation.attacks.linkage import Score, linked, linked_together
+from quietcorpus.evaluation.attacks.linkage import Score, agreeing, linked, linked_together
 from quietcorpus.evaluation.attacks.membership import membership
 from quietcorpus.evaluation.classification import (
     TWO_LAYERS,
@@ -190,6 +190,27 @@ class Views:
         shuffled = None if logs is None else lambda numbers: logs(order[numbers])
         return Views(self.raw, self.released[order], scores, facts, shuffled, known)
 
+    def agreeing(self, kept: npt.NDArray[np.int64] | None, order: npt.NDArray[np.int64]) -> Views:
+        """Return the views of an attacker who rules out rows that differ in kept columns.
+
+        Args:
+            kept: int64 (n,), equal for documents whose kept columns agree; None without any.
+            order: int64 (n,), the document that each row is of.
+        """
+        if kept is None:
+            return self
+        rows = kept[order]
+        scores, facts, known = (
+            {way: agreeing(score, *sides) for way, score in own.items()}
+            for own, sides in (
+                (self.scores, (rows, kept)),
+                (self.facts, (kept, rows)),
+                (self.known, (kept, rows)),
+            )
+        )
+        logs = None if self.logs is None else agreeing(self.logs, rows, kept)
+        return replace(self, scores=scores, facts=facts, known=known, logs=logs)
+
 
 def known_sentences(sample: Sample) -> dict[str, list[str]]:
     """Return what attackers know of each document, by the name of the way: some sentences."""
@@ -223,8 +244,13 @@ def attacks_beside_noise(
     sample: Sample, views: Views, generator: np.random.Generator
 ) -> Iterator[Observation]:
     """Yield the attacks on released rows, and on the same rows dealt to documents at random."""
-    yield from attacks(sample, views, "release", generator)
-    dealt = views.dealt(generator.permutation(len(sample)))
+    kept, count = sample.kept, len(sample)
+    yield from attacks(sample, views.agreeing(kept, np.arange(count)), "release", generator)
+    if kept is not None:
+        alone = agreeing(lambda numbers: np.zeros((len(numbers), count)), kept, kept)
+        yield share_found("linkage", "floor", linked(alone, count), "by kept columns alone")
+    order = generator.permutation(count)
+    dealt = views.dealt(order).agreeing(kept, order)
     yield from attacks(sample, dealt, "noise", generator)
 
 

@@ -256,7 +256,7 @@ class TextAttacker:
         laws = len(classes(self._originals, shared=parameters.per == "document"))
         draws = _draws(self._index, parameters, laws)
         generator = np.random.default_rng(self._seed)
-        return SampledLaw(own, self._originals.frequencies, draws, generator)
+        return SampledLaw(own, self._originals.frequencies, draws, generator, links=True)
 
 
 def mechanism_of(

@@ -13,7 +13,7 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from quietcorpus.evaluation.attacks.inversion import by_frequency
-from quietcorpus.evaluation.attacks.linkage import Score, bag_cosines, cosines
+from quietcorpus.evaluation.attacks.linkage import Score, agreeing, bag_cosines, cosines
 from quietcorpus.evaluation.attacks.word_linkage import Originals
 from quietcorpus.evaluation.classification import transferred
 from quietcorpus.evaluation.features import counted, split
@@ -166,6 +166,8 @@ class WordsStudy(Study):
         yield from observed("guarantee", self._holder.worst(law))
         seen = self._holder.seeing_noise(law)
         if seen is not None:
+            if (kept := self._sample.kept) is not None:
+                seen = agreeing(seen, kept, kept)
             found = most_linked(seen, len(self._sample))
             yield share_found("linkage", "guarantee", found, "by the noise itself")
 

@@ -14,6 +14,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 
 from quietcorpus.evaluation.attacks.linkage import (
     Score,
+    agreeing,
     bag_cosines,
     bag_distances,
     cosines,
@@ -23,6 +24,27 @@ from quietcorpus.evaluation.attacks.linkage import (
     linked_together,
     noisy_means,
 )
+
+
+def test_rows_that_differ_in_kept_columns_are_ruled_out() -> None:
+    # 600 rows of noise alone, in 20 classes: 20 of them are linked, and 1 where rows are dealt out
+    # (a Poisson number: Pr[> 60] and Pr[> 12] are below 1e-6). Kills: kept columns that nobody
+    # looks at, rows and documents that are mixed up, a tie of all that are ruled out.
+    generator, n = np.random.default_rng(), 600
+    kept = generator.integers(0, 20, n)
+    noise = generator.random((n, n))
+    score: Score = lambda numbers: noise[numbers]  # noqa: E731
+    assert 3 <= linked(agreeing(score, kept, kept), n).sum() <= 60
+    assert linked(score, n).sum() <= 12
+    found = agreeing(score, kept, kept)(np.arange(n))
+    np.testing.assert_array_equal(found == -np.inf, kept[:, None] != kept)
+    order = generator.permutation(n)
+    for link in (linked, linked_together):
+        assert link(agreeing(score, kept[order], kept), n).sum() <= 12
+    unique = np.arange(n)
+    assert linked(agreeing(score, unique, unique), n).all()
+    assert linked_together(agreeing(score, unique, unique), n).all()
+
 
 SCORES = ["distances", "bag cosines", "cosines", "noisy means"]
 RATE = 0.7

@@ -46,6 +46,24 @@ def numbers_of(found: Sample) -> list[int]:
     return [int(text.split()[1]) for text in found.documents.texts.to_pylist()]
 
 
+def test_kept_columns_say_which_documents_agree(tmp_path: Path) -> None:
+    # Kills: a column for all of them, values joined so that other ones agree, columns of types
+    # that have no spelling, a gap that agrees with its spelling.
+    rows = {
+        "text": ["a", "b", "c", "d", "e"],
+        "one": ["x", "x", "x y", "x", None],
+        "two": [[1], [1], [1], [2], [1]],
+    }
+    pq.write_table(pa.table(rows), tmp_path / "c.parquet")
+    found = sample(str(tmp_path / "c.parquet"), Columns(kept=("one", "two")), 9, 1).kept
+    assert found is not None
+    assert found[0] == found[1]
+    assert len(np.unique(found)) == 4
+    both = Columns(label="one", kept=("one",))  # a column of two purposes
+    assert sample(str(tmp_path / "c.parquet"), both, 9, 1).kept is not None
+    assert sample(str(tmp_path / "c.parquet"), Columns(), 9, 1).kept is None
+
+
 def test_all_documents_in_their_order_with_their_columns(corpus: str) -> None:
     # Kills: columns that go with other documents, a sample in the order of its draws.
     found = sample(corpus, Columns(id="key", label="stars"), 1000, 1)
@@ -150,6 +168,7 @@ def test_equal_seeds_take_equal_documents(corpus: str) -> None:
         (Columns(label="group"), "label: .* has no column 'group'"),
         (Columns(user="who"), "user: .* has no column 'who'"),
         (Columns(id="number"), "id: .* has no column 'number'"),
+        (Columns(kept=("place",)), "against: .* has no column 'place'"),
     ],
 )
 def test_columns_that_are_not_there(corpus: str, columns: Columns, message: str) -> None:
