@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.spatial.distance import cdist
+from scipy.special import softmax
 
 from quietcorpus.compiled import compiled
 from quietcorpus.evaluation.attacks.linkage import Score
@@ -23,6 +24,8 @@ _LEAST_WORDS = 5
 _MOST_COUNT, _MOST_KNOWN, _MOST_REST = 255, 8, 500
 _LEAST_MEAN, _LARGEST_MEAN, _LEVELS, _ROUNDS = 1e-3, 1e3, 256, 60
 _LEAST_UNKNOWN = 0.02  # of a sentence: roundings, and clipping of single sentences
+_LEAST_SHARED = 0.2  # of a sentence's variance, for weights
+_LEAST_CHANCE = 1e-300
 _ENDS = ".!?\u2026\u3002\uff01\uff1f\u061f\u0964"  # the last are full-width, Arabic and Devanagari
 _SENTENCE = re.compile(rf"[^{_ENDS}\n]+[{_ENDS}]*")
 
@@ -87,41 +90,124 @@ def by_counts(facts: sp.csr_array, rows: sp.csr_array, rate: float) -> Score:
     return score
 
 
-def by_means(
-    sums: npt.NDArray[np.int64],
-    sizes: npt.NDArray[np.int64],
+def by_normals(
+    known: npt.NDArray[np.int64],
+    offsets: npt.NDArray[np.int64],
     rows: npt.NDArray[np.float64],
     lengths: npt.NDArray[np.int64],
     noise: float,
 ) -> Score:
-    """Score noisy means of sentences by their density, given the mean of those that are known.
+    """Score noisy means of sentences by the log-ratio of their density with known ones and without.
 
-    Sentences are taken for normal, and so is the noise: in every direction a mean of k sentences of
-    which m are known differs from theirs by spread (1 / m - 1 / k) + noise / k^2, in squares. The
-    spread is that of the known means of documents. A row of fewer sentences than are known of a
-    document is not its own.
+    A sentence is taken for the sum of two normal vectors, one that all of its document share and
+    its own (the two-level model of speaker verification: Prince and Elder 2007), and the noise for
+    normal. Along the principal directions of the known sentences, the first has variances b and the
+    second has w, the same in all. So a mean of m known sentences has the variance b + w / m, a row
+    of k has b + w / k + noise / k^2, and their covariance is b + w / k where k includes the m.
+    A row of fewer sentences than are known of a document is not its own.
 
     Args:
-        sums: (n, d), of the known sentences of each document.
-        sizes: (n,), how many are known.
+        known: (m, d), the known sentences of all documents, document by document. In the model they
+            and the rows stand for public documents of the same kind.
+        offsets: int64 (n + 1,); of document i, known[offsets[i]:offsets[i + 1]] are known.
         rows: (n, d), the noisy means; row i is of document i.
         lengths: (n,), of how many sentences each row is, which it tells.
         noise: the variance of the noise on a sum.
     """
-    k, d = np.maximum(lengths, 1), sums.shape[1]
-    known = sums / np.maximum(sizes, 1)[:, None]
-    some = sizes > 0
-    spread = float((known[some] * np.sqrt(sizes[some])[:, None]).var(axis=0).mean())
+    sizes, centre = np.diff(offsets), known.mean(axis=0)
+    own = known.astype(np.float64) - centre
+    turn = np.linalg.eigh(own.T @ own)[1]
+    own, seen = own @ turn, (rows - centre) @ turn
+    bounds = np.concatenate([np.zeros((1, own.shape[1])), np.cumsum(own, axis=0)])[offsets]
+    facts = np.diff(bounds, axis=0) / np.maximum(sizes, 1)[:, None]
+    shared, single = _levels(own, facts[sizes > 1], sizes[sizes > 1], seen, lengths, noise)
 
     def score(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        m = sizes[numbers][:, None]
-        unknown = np.maximum(1 / np.maximum(m, 1) - 1 / k, _LEAST_UNKNOWN)
-        variance = spread * unknown + noise / k**2
-        squares = cdist(known[numbers], rows, "sqeuclidean")
-        logs = -squares / (2 * variance) - d / 2 * np.log(variance)
-        return np.where(lengths < m, -np.inf, np.round(logs, 9))
+        scores = np.zeros((len(numbers), len(rows)))
+        for m in np.unique(sizes[numbers]).tolist():
+            asked = np.flatnonzero(sizes[numbers] == m)
+            for k in np.unique(lengths).tolist() if m else ():
+                of = np.flatnonzero(lengths == k)
+                if k < m:
+                    scores[np.ix_(asked, of)] = -np.inf
+                    continue
+                common = shared + single / k
+                alone = common + noise / k**2 + _LEAST_UNKNOWN * single
+                slope = common / (shared + single / m)
+                root = np.sqrt(alone - slope * common)
+                far = cdist(facts[numbers[asked]] * slope / root, seen[of] / root, "sqeuclidean")
+                gained = np.log(alone / root**2).sum() + (seen[of] ** 2 / alone).sum(axis=1)
+                scores[np.ix_(asked, of)] = np.round((gained - far) / 2, 9)
+        return scores
 
     return score
+
+
+def _levels(
+    known: npt.NDArray[np.float64],
+    facts: npt.NDArray[np.float64],
+    sizes: npt.NDArray[np.int64],
+    rows: npt.NDArray[np.float64],
+    lengths: npt.NDArray[np.int64],
+    noise: float,
+) -> tuple[npt.NDArray[np.float64], float]:
+    """Estimate the two variances of `by_normals`, (d,) and for all, by weighted least squares.
+
+    A mean of k sentences has the variance b + w / k, and more by its noise. Which row is of which
+    document is not used.
+    """
+    total = known.var(axis=0).mean()
+    some = lengths > 0
+    each = (
+        (known, np.ones(len(known)), np.zeros(len(known))),
+        (facts, 1 / sizes, np.zeros(len(facts))),
+        (rows[some], 1 / lengths[some], noise / lengths[some] ** 2),
+    )
+    squares = np.concatenate([one**2 - extra[:, None] for one, _, extra in each])
+    inverse = np.concatenate([own for _, own, _ in each])
+    extras = np.concatenate([extra for _, _, extra in each])
+    precision = 1 / (total * (_LEAST_SHARED + inverse) + extras)  # of a square, about
+    design = np.column_stack([precision, precision * inverse])
+    found = np.linalg.lstsq(design, squares * precision[:, None], rcond=1e-6)[0]
+    least = _LEAST_SHARED * total / 100
+    return np.maximum(found[0], least), float(max(found[1].mean(), least))
+
+
+def by_candidates(
+    known: npt.NDArray[np.float64],
+    utilities: npt.NDArray[np.float64],
+    shares: npt.NDArray[np.float64],
+    alike: npt.NDArray[np.float64],
+    chosen: npt.NDArray[np.int64],
+) -> npt.NDArray[np.float64]:
+    """Score drawn candidates by the log-ratio of their chance with known sentences and without.
+
+    The rest of a document is unknown. So the chance is the mean over rests of the softmax of the
+    utilities of what is known and of a rest, weighted by how much its document resembles what is
+    known. The rests are those of the other half of the documents, which stand for public ones: of
+    a document itself, nothing but what is known is used.
+
+    Args:
+        known: (n, c), the log-weights of candidates by the known sentences of each document.
+        utilities: (n, c), the same by all sentences of each document.
+        shares: (n,), the share of each document's sentences that a rest has.
+        alike: (n, n), logarithms of the weights of rests (columns) for documents (rows).
+        chosen: (n,), the candidate that each row is; row i is of document i.
+
+    Returns:
+        (n, n), the scores of all rows for each document.
+    """
+    scores = np.empty((len(known), len(chosen)))
+    for half in (0, 1):
+        asked, rests = (np.arange(start, len(known), 2) for start in (half, 1 - half))
+        weights = softmax(alike[np.ix_(asked, rests)], axis=1)
+        own, others = (
+            np.exp(logs - logs.max(axis=1, keepdims=True))
+            for logs in (known[asked], utilities[rests] * shares[rests, None])
+        )
+        chances = own * ((weights / (own @ others.T + _LEAST_CHANCE)) @ others) + _LEAST_CHANCE
+        scores[asked] = np.log(chances / chances.mean(axis=0))[:, chosen]
+    return np.round(scores, 9)
 
 
 def _means(noisy: npt.NDArray[np.float64], decay: float) -> npt.NDArray[np.float64]:

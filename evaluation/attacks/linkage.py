@@ -92,6 +92,12 @@ def agreeing(score: Score, known: npt.NDArray[Any], others: npt.NDArray[Any]) ->
     return lambda numbers: np.where(known[numbers, None] == others, score(numbers), -np.inf)
 
 
+def of_all(scores: npt.NDArray[np.float64]) -> Score:
+    """Return scores (n, n) as a function of the rows asked for; they are held in float32."""
+    held = scores.astype(np.float32)
+    return lambda numbers: held[numbers].astype(np.float64)
+
+
 def _refuse_few(n: int) -> None:
     if n < 2:
         raise ValueError(f"{n} documents cannot be mistaken for each other; give two or more")
@@ -189,20 +195,6 @@ def cosines(released: npt.NDArray[np.floating], original: npt.NDArray[np.floatin
 
     def score(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         return _rounded(left[numbers] @ right.T)
-
-    return score
-
-
-def distances(known: npt.NDArray[np.floating], released: npt.NDArray[np.floating]) -> Score:
-    """Score by Euclidean distances of places (n, d): the nearest first.
-
-    Raises:
-        ValueError: the shapes differ.
-    """
-    _check(released.shape, known.shape)
-
-    def score(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        return _rounded(-cdist(known[numbers], released))
 
     return score
 

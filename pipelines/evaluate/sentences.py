@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import log_softmax, softmax
 
-from quietcorpus.evaluation.attacks.facts import by_means, some_vectors
-from quietcorpus.evaluation.attacks.linkage import Score, cosines, distances, noisy_means
+from quietcorpus.evaluation.attacks.facts import by_candidates, by_normals, some_vectors
+from quietcorpus.evaluation.attacks.linkage import Score, cosines, noisy_means, of_all
 from quietcorpus.evaluation.attacks.tradeoff import Curve, Outcomes
 from quietcorpus.evaluation.classification import FOUR_LAYERS, Folded
 from quietcorpus.evaluation.results import Observation
@@ -19,7 +21,7 @@ from quietcorpus.indexes.recoder import means
 from quietcorpus.indexes.sentences import split
 from quietcorpus.mechanisms.deep_candidate import DeepCandidate
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.projected_mean import ProjectedMean
+from quietcorpus.mechanisms.projected_mean import Ball, ProjectedMean
 from quietcorpus.mechanisms.truncation import STEPS, Box, Truncation
 from quietcorpus.pipelines.evaluate import definition
 from quietcorpus.pipelines.evaluate.corpus import Strings
@@ -56,6 +58,7 @@ _OF_ORIGINALS = "learnt from originals"
 _AS_PUBLISHED = "network of four layers learnt from recoded originals"
 _LEAST_WIDTH = 1e-4  # of a dimension of the box, as a share of its lower end
 _MOST_PAIRS = 1_000
+_LIKENESS = 6  # of documents with what is known, in logarithms of weights for each unit of cosine
 _BANDS = ((1, 3), (4, 7), (8, 15), (16, 10**9))
 
 
@@ -239,40 +242,70 @@ class SentencesStudy(Study):
         return learnt(self._sample.labels, own.means, number, network=network)
 
     def _views(self, draw: Draw, own: _Originals, released: npt.NDArray[np.float64]) -> Views:
-        """Return what attackers go by; by known sentences, of noisy means, where noise is even."""
+        """Return what attackers go by: the law of the rows, where it is known, or cosines."""
         law = getattr(self._law(draw), "law", None)
-        if not isinstance(law, ProjectedMean):
-            score = self._score(draw, law, own, released)
-            logs = None if law is None else score
-            facts, known = own.facts(released), self._known(draw, law, own)
-            return Views(own.means, released, {"": score}, facts, logs, known)
-        along = ball(self._candidates, law.directions)
-        noisy, sums = along.means(released), along.sums(own.sentences, own.offsets)
-        score = noisy_means(noisy, sums, np.diff(own.offsets), float(law.rate), "euclidean")
-        facts = {
-            way: distances(along.places(means(*known)), noisy) for way, known in own.known.items()
-        }
-        noise = (law.directions + 1) / float(law.rate) ** 2  # the variance of a coordinate
-        together = {
-            f"{way} {OF_EVERY}": by_means(
-                along.sums(*known), np.diff(known[1]), noisy, np.diff(own.offsets), noise
-            )
-            for way, known in own.known.items()
-        }
+        if law is None:
+            scores = {"": cosines(released, own.means)}
+            return Views(own.means, released, scores, own.facts(released))
+        if isinstance(law, DeepCandidate):
+            score, facts = self._by_candidates(law, own, draw.rows["candidate"].to_numpy())
+        else:
+            score, facts = self._by_noise(law, own, released)
+        together = {f"{way} {OF_EVERY}": found for way, found in facts.items()}
         return Views(own.means, released, {"": score}, facts, score, together)
 
-    def _known(self, draw: Draw, law: object, own: _Originals) -> dict[str, Score]:
-        """Return how likely known sentences, by themselves, make the candidates of rows."""
-        if not isinstance(law, DeepCandidate):
-            return {}
+    def _by_candidates(
+        self, law: DeepCandidate, own: _Originals, chosen: npt.NDArray[np.int64]
+    ) -> tuple[Score, dict[str, Score]]:
+        """Return how likely originals, and known sentences by way, make the candidates of rows."""
         found = utilities(law.utility, law.projections, self._candidates)
-        chosen = draw.rows["candidate"].to_numpy()
+        rate = float(law.epsilon) / (2 * law.units)
+        whole = rate * found(own.sentences, own.offsets).astype(np.float64)
+        logs, sizes = log_softmax(whole, axis=1), np.diff(own.offsets)
+        centre, facts = self._candidates.centre, dict[str, Score]()
+        for way, (vectors, offsets) in own.known.items():
+            rest = 1 - np.diff(offsets).max(initial=0) / np.maximum(sizes, 1)
+            alike = cosines(means(vectors, offsets) - centre, own.means - centre)
+            facts[way] = of_all(
+                by_candidates(
+                    rate * found(vectors, offsets).astype(np.float64),
+                    whole,
+                    np.maximum(rest, 0),
+                    _LIKENESS * alike(np.arange(len(sizes))),
+                    chosen,
+                )
+            )
+        return lambda numbers: logs[:, chosen[numbers]].T, facts
 
-        def of(known: tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]) -> Score:
-            logs = _log_chances(law, found(*known))[:, chosen].astype(np.float32)
-            return lambda numbers: logs[numbers].astype(np.float64)
-
-        return {f"{way} {OF_EVERY}": of(known) for way, known in own.known.items()}
+    def _by_noise(
+        self,
+        law: ProjectedMean | Truncation,
+        own: _Originals,
+        released: npt.NDArray[np.float64],
+    ) -> tuple[Score, dict[str, Score]]:
+        """Return how likely originals, and known sentences by way, make noisy means."""
+        rate, lengths = float(law.rate), np.diff(own.offsets)
+        body: Box | Ball
+        if isinstance(law, Truncation):
+            body = Box(*self._candidates.box)
+            # In others, the noise is lost by rounding.
+            told = body.width > _LEAST_WIDTH * np.abs(body.low)
+            noise = 1 / (math.cosh(rate) - 1)  # the variance of a coordinate
+        else:
+            body = ball(self._candidates, law.directions)
+            told = np.ones(law.directions, dtype=np.bool_)
+            noise = (law.directions + 1) / rate**2
+        noisy = body.means(released)[:, told]
+        sums = body.sums(own.sentences, own.offsets)[:, told]
+        if isinstance(law, Truncation):
+            score = noisy_means(noisy, sums, lengths, rate, "cityblock", STEPS / 2)
+        else:
+            score = noisy_means(noisy, sums, lengths, rate, "euclidean")
+        facts = {}
+        for way, (vectors, offsets) in own.known.items():
+            places = body.sums(vectors, np.arange(len(vectors) + 1))[:, told]
+            facts[way] = by_normals(places, offsets, noisy, lengths, noise)
+        return score, facts
 
     def _curve(
         self, law: DeepCandidate | ProjectedMean | Truncation, own: _Originals, number: int
@@ -289,7 +322,8 @@ class SentencesStudy(Study):
         other[places] = np.roll(one[places], 1, axis=0)
         if isinstance(law, DeepCandidate):
             found = utilities(law.utility, law.projections, self._candidates)
-            laws = [np.exp(_log_chances(law, found(each, offsets))) for each in (one, other)]
+            rate = float(law.epsilon) / (2 * law.units)
+            laws = [softmax(rate * found(each, offsets), axis=1) for each in (one, other)]
             return Outcomes.of_pairs(zip(*laws, strict=True), float(law.epsilon))
         if isinstance(law, Truncation):
             box = Box(*self._candidates.box)
@@ -299,33 +333,6 @@ class SentencesStudy(Study):
         apart = along.sums(one, offsets) - along.sums(other, offsets)
         lengths = np.sqrt((apart * apart).sum(axis=1))
         return Outcomes.of_euclidean(float(law.rate), law.directions, lengths)
-
-    def _score(
-        self, draw: Draw, law: object, own: _Originals, released: npt.NDArray[np.float64]
-    ) -> Score:
-        """Score originals by the likelihood of their rows; by cosine for encoded words."""
-        lengths = np.diff(own.offsets)
-        if isinstance(law, Truncation):
-            box = Box(*self._candidates.box)
-            # In others, the noise is lost by rounding.
-            told = box.width > _LEAST_WIDTH * np.abs(box.low)
-            sums = box.sums(own.sentences, own.offsets)[:, told]
-            noisy, middle = box.means(released)[:, told], STEPS / 2
-            return noisy_means(noisy, sums, lengths, float(law.rate), "cityblock", middle)
-        if not isinstance(law, DeepCandidate):
-            return cosines(released, own.means)
-        found = utilities(law.utility, law.projections, self._candidates)
-        logs = _log_chances(law, found(own.sentences, own.offsets))
-        chosen = draw.rows["candidate"].to_numpy()
-        return lambda numbers: logs[:, chosen[numbers]].T
-
-
-def _log_chances(law: DeepCandidate, utilities_: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
-    """Compute the logarithm of each candidate's chance for each document, (n, m)."""
-    logs = float(law.epsilon) / (2 * law.units) * utilities_.astype(np.float64)
-    top = logs.max(axis=1, keepdims=True)
-    logs -= top + np.log(np.exp(logs - top).sum(axis=1, keepdims=True))
-    return logs
 
 
 def _most(parameters: SentencesParameters | EmbeddedWordsParameters) -> int:

@@ -18,7 +18,6 @@ from quietcorpus.evaluation.attacks.linkage import (
     bag_cosines,
     bag_distances,
     cosines,
-    distances,
     in_bins,
     linked,
     linked_together,
@@ -238,16 +237,6 @@ def test_noisy_means_are_scored_by_their_probability(norm: Any, order: int) -> N
                 if not near:
                     expected = -np.inf if rest.any() else -rate * z
                     assert scores[i, j] == pytest.approx(expected, abs=1e-8)
-
-
-def test_places_are_scored_by_their_distance() -> None:
-    # Kills: cosines, and squares; rows and documents that change places.
-    known, released = np.random.default_rng().normal(size=(2, 7, 3)) * 10
-    found = distances(known, released)(np.array([4, 0]))
-    expected = [[-math.dist(known[i], row) for row in released] for i in (4, 0)]
-    np.testing.assert_allclose(found, expected, atol=1e-8)
-    with pytest.raises(ValueError, match="give both in one order"):
-        distances(known, released[1:])
 
 
 @pytest.mark.parametrize("blank", [0, 2])
