@@ -21,6 +21,7 @@ from quietcorpus.pipelines.card.statements import guarantee as guarantee_part
 from quietcorpus.pipelines.card.verify import verify
 from quietcorpus.transforms.artefacts.folders import _opened
 from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.shards import write_row_groups
 
 DATA = "data/part-00000-of-00001.parquet"
 PROMISE = "mechanism: it does not give such a guarantee, or is not known"
@@ -63,9 +64,16 @@ def edit_card(release: Path, change: Callable[[dict[str, Any]], Any]) -> None:
 
 
 def rewrite(release: Path, path: str, change: Callable[[pa.Table], pa.Table]) -> None:
-    """Change a table and the card's entry for it, as somebody would who covers it up."""
+    """Change a table and the card's entry for it, as somebody would who covers it up.
+
+    The table is written as a release writes it, but for the names of lists' items.
+    """
+    content = json.loads((release / "release.json").read_text())
     table = change(pq.read_table(release / path))
-    pq.write_table(table, release / path)
+    is_data = path.startswith("data/") and "reconstruction" not in content
+    named = [content.get("id_column") or one if one == "id" else one for one in content["columns"]]
+    with (release / path).open("wb") as sink:
+        write_row_groups([table], table.schema, sink, use_dictionary=named if is_data else True)
     edit_card(
         release,
         lambda card: next(f for f in card["files"] if f["path"] == path).update(

@@ -167,14 +167,25 @@ def write_tables(
     a file that another attempt is writing. `key` seals content that must not be released before its
     budget is spent; None is for content that is made from a release.
     """
-    rows = 0
     with _staged(path, staging, key) as (sink, staged):
-        file = pa.PythonFile(cast(IO[bytes], sink), mode="w")
-        with pq.ParquetWriter(file, schema, compression="zstd", **parquet) as writer:
-            for table in tables:
-                writer.write_table(table, row_group_size=max(1, len(table)))
-                rows += len(table)
+        rows = write_row_groups(tables, schema, cast(IO[bytes], sink), **parquet)
     return Written(path, staged, sink.hexdigest(), rows, key is not None)
+
+
+def write_row_groups(
+    tables: Iterable[pa.Table], schema: pa.Schema, sink: IO[bytes], **parquet: Any
+) -> int:
+    """Write tables as the row groups of one Parquet file; return the number of their rows.
+
+    The bytes follow from the tables, whatever their chunks: `verify` writes them again.
+    """
+    rows = 0
+    file = pa.PythonFile(sink, mode="w")
+    with pq.ParquetWriter(file, schema, compression="zstd", **parquet) as writer:
+        for table in tables:
+            writer.write_table(table.combine_chunks(), row_group_size=max(1, len(table)))
+            rows += len(table)
+    return rows
 
 
 def write_content(

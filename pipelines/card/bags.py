@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from quietcorpus.indexes.compression import Method, frequency
-from quietcorpus.mechanisms.bag_of_words import Accounting
+from quietcorpus.mechanisms.bag_of_words import Accounting, BagOfWords
 from quietcorpus.mechanisms.guarantees import Spending, round_up
 from quietcorpus.pipelines.card import statements
 from quietcorpus.pipelines.card.limited_precision import (
@@ -27,6 +27,7 @@ from quietcorpus.pipelines.card.model import Card, PapersFigure, UsedArtefact
 from quietcorpus.pipelines.card.vocabulary import misfit_of
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.privatizers.bags import row_group_rows
 from quietcorpus.transforms.shards import ROW_GROUP_ROWS
 
 _ROW = "`terms` (term ids, ascending) and `counts` (a positive count for each)"
@@ -76,6 +77,15 @@ class BagOfWordsMechanism(LimitedPrecisionMechanism):
         return {"data": row, **super().files, layout.COMPRESSION: bins}
 
     @property
+    def row_group_rows(self) -> int:
+        """Return the number of rows of a row group, which follows from the noise."""
+        spent = Fraction(self.noise_rate) * self.precision
+        mechanism = BagOfWords(
+            self.precision, spent, self.vocabulary_size, self.bins, Accounting.TIGHT
+        )
+        return row_group_rows(mechanism, with_bins=self.includes_bins)
+
+    @property
     def required(self) -> tuple[str, ...]:
         """Return the path of the vocabulary, and of the map if there is one."""
         sized = self.compression.get("size") is not None
@@ -85,9 +95,11 @@ class BagOfWordsMechanism(LimitedPrecisionMechanism):
         """Return what in the rows is not a bag, or the map not one of the method."""
         if name == layout.VOCABULARY:
             return misfit_of(rows, weighted=self.histogram_epsilon is not None)
+        terms = tables[layout.VOCABULARY]
+        if not 0 < self.bins <= self.vocabulary_size == len(terms):
+            return "not of a vocabulary and a map of the sizes that the mechanism has"
         if name == layout.COMPRESSION:
-            weights = tables[layout.VOCABULARY]["weight"]
-            return self._misfit_of_map(rows, weights)
+            return self._misfit_of_map(rows, terms["weight"])
         bins = tables.get(layout.COMPRESSION)
         if (bins is None) != (self.compression.get("size") is None):
             return "there is a compression map, and the mechanism has none"
@@ -99,7 +111,8 @@ class BagOfWordsMechanism(LimitedPrecisionMechanism):
 
     def _misfit_of_map(self, rows: pa.Table, weights: pa.ChunkedArray) -> str | None:
         found = rows["bin"].to_numpy()
-        sizes = np.bincount(found, minlength=self.bins) if (found >= 0).all() else np.zeros(1)
+        within = ((found >= 0) & (found < self.bins)).all()
+        sizes = np.bincount(found, minlength=self.bins) if within else np.zeros(1)
         if (
             not np.array_equal(rows["term_id"].to_numpy(), np.arange(self.vocabulary_size))
             or len(sizes) != self.bins

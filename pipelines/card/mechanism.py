@@ -18,6 +18,7 @@ from quietcorpus.mechanisms.guarantees import Spending
 from quietcorpus.pipelines import registry
 from quietcorpus.pipelines.card.parameters import Parameters, Part
 from quietcorpus.transforms.errors import shown
+from quietcorpus.transforms.reading.documents import BATCH_DOCUMENTS
 
 UNKNOWN_KIND = "unknown_kind"
 """The type of the error for a card whose kind is not registered."""
@@ -42,6 +43,8 @@ class FileFormat(NamedTuple):
         types: their types; None if they are not compared.
         nullable: those that may have empty values.
         is_data: whether there is a row for each document, with `id` and the copied columns first.
+        row_group_rows: the number of rows in each row group but the last, in a file that is not
+            rows of documents; None if there is one row group.
     """
 
     meaning: str
@@ -49,6 +52,7 @@ class FileFormat(NamedTuple):
     types: tuple[pa.DataType, ...] | None = None
     nullable: frozenset[str] = frozenset()
     is_data: bool = False
+    row_group_rows: int | None = None
 
 
 class Mechanism(Part):
@@ -70,6 +74,14 @@ class Mechanism(Part):
         in the folder of that name, which have a row for each document.
         """
         raise NotImplementedError
+
+    @property
+    def row_group_rows(self) -> int:
+        """Return the number of rows of documents in each row group but a file's last.
+
+        Raises ArithmeticError or ValueError for numbers that cannot be.
+        """
+        return BATCH_DOCUMENTS
 
     @property
     def notes(self) -> list[str]:

@@ -32,6 +32,7 @@ from quietcorpus.pipelines.card.weakness import Weakness, of_unchosen, of_users
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.shards import ROW_GROUP_ROWS
 
 
 class PoolSearchUsed(Part):
@@ -141,6 +142,7 @@ class PublicTextsMechanism(Mechanism):
                     f"text as often as its weight says, rounded down or up{own}, in random order",
                     ("id", *label, "text"),
                     (*placed, pa.large_string()),
+                    row_group_rows=ROW_GROUP_ROWS,
                 )
             }
             if self.resample

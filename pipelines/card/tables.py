@@ -1,18 +1,18 @@
-"""The check of a release's Parquet files: what a table of the kind is, and nothing besides.
+"""The check of a release's Parquet files: tables of the kind, in the bytes that a release writes.
 
-A file must have the columns and types that the kind writes, no other metadata, no bytes outside its
-pages, and statistics that are those of its values.
+The row groups that are read are written again. Whatever a file holds besides, such as bytes of no
+page, statistics, metadata or unused entries of a dictionary, makes it differ.
 """
 
 from __future__ import annotations
 
 import base64
 import copy
-import io
-import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import IO, Any, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -21,42 +21,30 @@ from quietcorpus.pipelines.card.mechanism import FileFormat
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.bare import bare_field
+from quietcorpus.transforms.reading.documents import BATCH_DOCUMENTS
+from quietcorpus.transforms.shards import write_row_groups
 
-_MAGIC, _TAIL = b"PAR1", 8
 _SCHEMA = b"ARROW:schema"
-_WRITER = re.compile(r"parquet-cpp-arrow version \d+\.\d+\.\d+")
 _FRESH = r"^[0-9a-f]{32}$"
+# The bytes of a row group that is read: of a larger file, as many times its size.
+_LARGEST_GROUP, _MOST_TIMES = 1 << 32, 64
+
+
+@contextmanager
+def readable(uri: str, problem: str = "cannot be read as Parquet") -> Iterator[None]:
+    """Turn whatever Arrow, NumPy and Python raise for a hostile file into an InputError."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception:  # UnicodeDecodeError, OverflowError, MemoryError and others, by the bytes
+        raise InputError(f"{uri}: {problem}") from None
 
 
 def opened(uri: str, content: bytes) -> pq.ParquetFile:
-    """Open a Parquet file; raises InputError for another one, and for hidden bytes."""
-    try:
-        file = pq.ParquetFile(pa.BufferReader(content))
-    except (pa.ArrowException, OSError):
-        raise InputError(f"{uri}: not a Parquet file") from None
-    if not _WRITER.fullmatch(file.metadata.created_by or ""):
-        raise InputError(f"{uri}: not written by the Parquet writer of a release")
-    if _has_gaps(file.metadata, content):
-        raise InputError(f"{uri}: bytes that belong to no page of its columns")
-    return file
-
-
-def _has_gaps(metadata: pq.FileMetaData, content: bytes) -> bool:
-    """Tell whether a file has bytes that are neither pages nor what its footer parses to."""
-    groups = map(metadata.row_group, range(metadata.num_row_groups))
-    chunks = [group.column(n) for group in groups for n in range(group.num_columns)]
-    offsets = [
-        (min(filter(None, (one.dictionary_page_offset, one.data_page_offset))), one)
-        for one in chunks
-    ]
-    at = len(_MAGIC)
-    for start, chunk in sorted(offsets, key=lambda one: one[0]):
-        if start != at:
-            return True
-        at += chunk.total_compressed_size
-    again = io.BytesIO()
-    metadata.write_metadata_file(again)
-    return content[at:] != again.getvalue()[len(_MAGIC) :]
+    """Open a Parquet file; raises InputError for another one."""
+    with readable(uri, "not a Parquet file"):
+        return pq.ParquetFile(pa.BufferReader(content))
 
 
 def schema_of(uri: str, file: pq.ParquetFile, expected: FileFormat, card: Card) -> pa.Schema:
@@ -66,14 +54,16 @@ def schema_of(uri: str, file: pq.ParquetFile, expected: FileFormat, card: Card) 
     """
     columns = expected.columns or ()
     stated = [*columns[:1], *card.kept_names, *columns[1:]] if expected.is_data else list(columns)
-    found = file.schema_arrow.names
+    with readable(uri):
+        found = file.schema_arrow.names
     wrong = set(stated).symmetric_difference(found)
     if wrong:
         names = ", ".join(sorted(wrong))
         raise InputError(f"{uri}: columns that release.json does not account for: {names}")
     if found != stated:
         raise InputError(f"{uri}: its columns are not in order, or one stands twice")
-    written = _written_schema(uri, file)
+    with readable(uri):
+        written = _written_schema(uri, file)
     types = dict(zip(columns, expected.types or (), strict=False))
     if expected.is_data and card.id_column is not None:
         types.pop("id")
@@ -83,9 +73,6 @@ def schema_of(uri: str, file: pq.ParquetFile, expected: FileFormat, card: Card) 
             raise InputError(
                 f"{uri}: the column {field.name} is not of the type that it is written as"
             )
-    plain = pa.schema([pa.field(one.name, one.type, one.nullable) for one in written])
-    if expected.types is not None and not _as_written(plain).equals(file.schema):
-        raise InputError(f"{uri}: its columns are not stored as a release stores them")
     return written
 
 
@@ -114,37 +101,110 @@ def _with_elements(kind: Any) -> Any:
 def _written_schema(uri: str, file: pq.ParquetFile) -> pa.Schema:
     """Return the Arrow schema in a file's metadata, which must have nothing else."""
     found = dict(file.metadata.metadata or {})
-    try:
-        raw = base64.b64decode(found.pop(_SCHEMA), validate=True)
-        schema = pa.ipc.read_schema(pa.py_buffer(raw))
-    except (KeyError, ValueError, pa.ArrowException, OSError):
-        raise InputError(f"{uri}: its metadata are not those of a release's file") from None
-    own = schema.metadata is None and bytes(schema.serialize()) == raw
-    if found or not own or file.schema_arrow.metadata is not None:
-        raise InputError(f"{uri}: metadata that do not belong to a release's file")
+    schema = None
+    if set(found) == {_SCHEMA}:
+        schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(found[_SCHEMA])))
+    if schema is None or schema.metadata is not None:
+        raise InputError(f"{uri}: its metadata are not those of a release's file")
+    if schema.names != file.schema_arrow.names:
+        raise InputError(f"{uri}: its columns are not stored as a release stores them")
     return schema
 
 
-def _as_written(schema: pa.Schema) -> pq.ParquetSchema:
-    """Return the Parquet schema that our writer makes of a schema."""
-    sink = io.BytesIO()
-    pq.ParquetWriter(sink, schema).close()
-    return pq.ParquetFile(pa.BufferReader(sink.getvalue())).schema
+def check(
+    uri: str,
+    content: bytes,
+    file: pq.ParquetFile,
+    schema: pa.Schema,
+    expected: FileFormat,
+    card: Card,
+    each: Callable[[pa.Table], None],
+) -> bool:
+    """Check the row groups of a table of the kind, and give each to a function.
+
+    Returns whether the file has the bytes that a release writes for these row groups. Raises
+    InputError for values that no release has.
+    """
+    size, dictionaries = _writing(expected, card)
+    _check_sizes(uri, file, size, len(content))
+    same = _Same(content)
+    groups = _groups(uri, file, schema, expected, card, each)
+    with readable(uri):
+        write_row_groups(groups, schema, cast(IO[bytes], same), use_dictionary=dictionaries)
+    return same.is_whole
 
 
-def groups_of(uri: str, file: pq.ParquetFile, expected: FileFormat, card: Card) -> Iterator[Any]:
-    """Yield the row groups of a table, each checked for nulls, ids and statistics."""
+def _writing(expected: FileFormat, card: Card) -> tuple[int | None, Any]:
+    """Return the rows of a row group, None if it has all, and the columns with dictionaries."""
+    if not expected.is_data:
+        return expected.row_group_rows, True
+    if card.reconstruction is not None:
+        return BATCH_DOCUMENTS, True
+    try:
+        return card.mechanism.row_group_rows, card.kept
+    except (ArithmeticError, ValueError):  # numbers that the mechanism's own check refuses
+        return None, card.kept
+
+
+def _check_sizes(uri: str, file: pq.ParquetFile, rows: int | None, size: int) -> None:
+    """Check where row groups end, and that none is too large to be read."""
+    groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+    total = file.metadata.num_rows
+    full, rest = divmod(total, rows or max(total, 1))
+    own = [rows or total] * full + [rest] * (rest > 0)
+    # An empty table is written as one row group, or as none.
+    if [group.num_rows for group in groups] not in ([own] if total else [[], [0]]):
+        raise InputError(f"{uri}: its row groups do not end where a release ends them")
+    for group in groups:
+        columns = [group.column(number) for number in range(group.num_columns)]
+        held = sum(max(one.total_uncompressed_size, one.num_values) for one in columns)
+        if held > max(_LARGEST_GROUP, _MOST_TIMES * size):
+            raise InputError(f"{uri}: a row group is too large to be read")
+
+
+def _groups(
+    uri: str,
+    file: pq.ParquetFile,
+    schema: pa.Schema,
+    expected: FileFormat,
+    card: Card,
+    each: Callable[[pa.Table], None],
+) -> Iterator[pa.Table]:
+    """Yield the row groups of a table, each checked for nulls and ids and given to `each`."""
     for number in range(file.metadata.num_row_groups):
-        try:
+        with readable(uri):
             table = file.read_row_group(number, use_threads=False)
             table.validate(full=True)
-        except (pa.ArrowException, OSError):
-            raise InputError(f"{uri}: cannot be read as Parquet") from None
-        if expected.types is not None:
-            if _misstates(file.metadata.row_group(number), table):
-                raise InputError(f"{uri}: its statistics are not those of its values")
-            _check_values(uri, table, expected, card)
-        yield table
+        _check_values(uri, table, expected, card)
+        each(table)
+        yield table.cast(schema)
+
+
+class _Same:
+    """A sink that compares what is written to it with given bytes."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = memoryview(content)
+        self._at = 0
+        self._agrees = True
+        self.closed = False
+
+    def write(self, data: bytes) -> int:
+        end = self._at + len(data)
+        self._agrees = self._agrees and self._content[self._at : end] == data
+        self._at = end
+        return len(data)
+
+    def flush(self) -> None:
+        """Do nothing: there is nothing to write to."""
+
+    def close(self) -> None:
+        self.closed = True
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether all bytes were written, and no others."""
+        return self._agrees and self._at == len(self._content)
 
 
 def _check_values(uri: str, table: pa.Table, expected: FileFormat, card: Card) -> None:
@@ -163,20 +223,15 @@ def _check_values(uri: str, table: pa.Table, expected: FileFormat, card: Card) -
         ):
             raise InputError(f"{uri}: the column {name} has a number that is not finite")
     if fresh:
-        ids = table["id"]
-        if not pc.all(pc.match_substring_regex(ids, _FRESH)).as_py() and len(ids):
-            raise InputError(f"{uri}: the column id has a value that is not a fresh id")
-        if pc.count_distinct(ids).as_py() != len(ids):
-            raise InputError(f"{uri}: the column id has a value twice")
+        _check_fresh(uri, table["id"], ordered=card.reconstruction is None)
 
 
-def _misstates(group: pq.RowGroupMetaData, table: pa.Table) -> bool:
-    """Tell whether a row group's statistics differ from those that our writer makes of its rows."""
-    sink = io.BytesIO()
-    pq.write_table(table, sink, len(table) or 1, compression="none", use_dictionary=False)
-    written = pq.read_metadata(io.BytesIO(sink.getbuffer())).row_group(0)
-    for number in range(group.num_columns):
-        given, own = group.column(number).statistics, written.column(number).statistics
-        if given is not None and (given.has_distinct_count or own is None or given != own):
-            return True
-    return False
+def _check_fresh(uri: str, ids: pa.ChunkedArray, *, ordered: bool) -> None:
+    """Check fresh ids: 32 digits each, none twice; `ordered`, if rows are in their order."""
+    if not pc.all(pc.match_substring_regex(ids, _FRESH)).as_py() and len(ids):
+        raise InputError(f"{uri}: the column id has a value that is not a fresh id")
+    if pc.count_distinct(ids).as_py() != len(ids):
+        raise InputError(f"{uri}: the column id has a value twice")
+    blocks = np.frombuffer(bytes.fromhex("".join(ids.to_pylist())), "<u8")
+    if ordered and (blocks[2::2] < blocks[:-2:2]).any():
+        raise InputError(f"{uri}: its rows are not in the order of their ids")

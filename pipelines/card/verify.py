@@ -25,7 +25,7 @@ from quietcorpus.pipelines.card.model import Card, File
 from quietcorpus.pipelines.card.parameters import disagree, is_rounded, parameters
 from quietcorpus.pipelines.card.statements import guarantee, inherited
 from quietcorpus.pipelines.card.together import together
-from quietcorpus.pipelines.environment.version import code_digest, quietcorpus_version
+from quietcorpus.pipelines.environment.version import code_digest, quietcorpus_version, software
 from quietcorpus.pipelines.spec.errors import first_line
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout
@@ -69,10 +69,14 @@ def verified(path: str, *, public_key: str | None = None, progress: bool = False
     _check_names(output, card)
     tables: dict[str, pa.Table] = {}
     misfits: list[str] = []
+    others: list[str] = []
     with Display("checking files", len(card.files), "files", bar=progress) as display:
         for file in _in_order(card):
-            content = read_listed(output, file)
-            misfits += _misfits(f"{output}/{file.path}", file, content, card, tables)
+            content, uri = read_listed(output, file), f"{output}/{file.path}"
+            is_same, found = _check_table(uri, file, content, card, tables)
+            misfits += found
+            if not is_same:
+                others.append(file.path)
             display.advance()
     _check_sum(output, card)
     _check_completeness(output, card)
@@ -86,7 +90,7 @@ def verified(path: str, *, public_key: str | None = None, progress: bool = False
     _check_facts(f"{output}/{layout.CARD}", card)
     if misfits:
         raise InputError(misfits[0])
-    return Verified(card, _written_again(output, card, pages))
+    return Verified(card, (*_written_again(output, card, pages), *others))
 
 
 def _written_again(output: str, card: Card, pages: Mapping[str, bytes]) -> tuple[str, ...]:
@@ -324,34 +328,56 @@ def read_page(output: str, name: str, digest: str) -> bytes:
     return content
 
 
-def _misfits(
+def _check_table(
     uri: str, listed: File, content: bytes, card: Card, tables: dict[str, pa.Table]
-) -> list[str]:
-    """Check the form of a table; return what in its values is not of the kind.
+) -> tuple[bool, list[str]]:
+    """Check a file that is a table; return whether its bytes are a release's, and its misfits.
 
-    `tables` has those before it, and gets it unless it is rows of documents. Raises InputError.
+    A misfit is what in its values is not of the kind, or bytes that are not this code's. `tables` has the tables before it, and gets
+    it; of rows of documents, it gets a table without rows. Raises InputError.
     """
     name, expected = _format_of(uri, listed.path, card)
     if expected.columns is None:
-        return []
+        return True, []
     file = table_files.opened(uri, content)
     if file.metadata.num_rows != listed.rows:
         raise InputError(
             f"{uri}: {file.metadata.num_rows} rows, but release.json says {listed.rows}"
         )
     schema = table_files.schema_of(uri, file, expected, card)
-    groups = table_files.groups_of(uri, file, expected, card)
     if expected.types is None:
-        return []
-    if not expected.is_data:
-        tables[name] = pa.concat_tables([file.schema_arrow.empty_table(), *groups])
-        groups = iter([tables[name]])
-    elif schema != tables.setdefault(name, schema.empty_table()).schema:
+        return False, []
+    if expected.is_data and schema != tables.setdefault(name, schema.empty_table()).schema:
         raise InputError(f"{uri}: its columns are not of the types of the files before it")
-    if not set(card.mechanism.required) <= {file.path for file in card.files}:
-        return []  # which is refused by name
-    found = (card.mechanism.misfit(name, rows, tables) for rows in groups)
-    return [f"{uri}: {one}" for one in found if one is not None]
+    found: list[str] = []
+    # A file that is missing is refused by its name.
+    is_whole = set(card.mechanism.required) <= {one.path for one in card.files}
+
+    def look(rows: pa.Table) -> None:
+        if not expected.is_data and expected.row_group_rows is None:
+            tables[name] = rows
+        if is_whole and (misfit := _misfit(card, name, rows, tables)) is not None:
+            found.append(f"{uri}: {misfit}")
+
+    is_same = table_files.check(uri, content, file, schema, expected, card, look)
+    if not is_same and is_written_here(card, "pyarrow"):
+        found.append(f"{uri}: not the bytes that a release writes of its rows")
+    return is_same, found
+
+
+def is_written_here(card: Card, *libraries: str) -> bool:
+    """Return whether this code wrote a release, with these versions of these libraries."""
+    here = software()
+    return card.code_sha256 == code_digest() and all(
+        card.software.get(name) == here[name] for name in libraries
+    )
+
+
+def _misfit(card: Card, name: str, rows: pa.Table, tables: Mapping[str, pa.Table]) -> str | None:
+    try:
+        return card.mechanism.misfit(name, rows, tables)
+    except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError):
+        return "its values cannot be those of the mechanism's numbers"
 
 
 def _format_of(uri: str, path: str, card: Card) -> tuple[str, FileFormat]:

@@ -40,12 +40,10 @@ from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
 from quietcorpus.transforms.artefacts.pool import CarriedEncoder, PoolSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.identifiers import TAG
-from quietcorpus.transforms.shards import TALLIES, Tally, Written
+from quietcorpus.transforms.shards import ROW_GROUP_ROWS, TALLIES, Tally, Written
 from quietcorpus.transforms.vocabulary import KeySource
 from quietcorpus.transforms.votes import ReleaseVotes, SearchedLists, Strata, Voting
 
-ROW_GROUP = 16_384
-"""The rows of a row group of texts, which are in memory at once."""
 MOST_SUMS = 2_000_000
 """The largest number of noisy sums: each part of the corpus hands over all of them."""
 
@@ -289,8 +287,8 @@ def tables(voting: Voting, rows: int | None, key: KeySource, noisy: Sums, _: Non
             layout.RESAMPLED,
             _texts_at(voting, texts, drawn[:0]).schema,
             (
-                _texts_at(voting, texts, drawn[start : start + ROW_GROUP])
-                for start in range(0, len(drawn), ROW_GROUP)
+                _texts_at(voting, texts, drawn[start : start + ROW_GROUP_ROWS])
+                for start in range(0, len(drawn), ROW_GROUP_ROWS)
             ),
         )
 

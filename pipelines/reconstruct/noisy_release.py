@@ -21,11 +21,12 @@ from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.pipelines.storage.places import absolute
 from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.reading.documents import BATCH_DOCUMENTS
 from quietcorpus.transforms.reading.parquet_files import open_file
 from quietcorpus.transforms.shards import Written, write_tables
 
 BINS = "bins"
-_BATCH, _MOST_BINS = 1024, 20_000
+_MOST_BINS = 20_000
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,7 @@ class NoisyRelease:
     def tables(self, file: File, columns: list[str]) -> Iterator[pa.Table]:
         """Yield the rows of a data file, some at a time."""
         with open_file(f"{self.output}/{file.path}") as parquet:
-            for batch in parquet.iter_batches(_BATCH, columns=columns, use_threads=False):
+            for batch in parquet.iter_batches(BATCH_DOCUMENTS, columns=columns, use_threads=False):
                 yield pa.Table.from_batches([batch])
 
     def noisy(self, number: int) -> Iterator[npt.NDArray[np.int32]]:

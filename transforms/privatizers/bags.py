@@ -53,6 +53,16 @@ class BagOfWordsParameters:
         return BagPrivatizer(self, side, key)
 
 
+def row_group_rows(mechanism: BagOfWords, *, with_bins: bool) -> int:
+    """Return the number of rows of a row group.
+
+    It follows from the noise alone: the size of a row group must not reveal how long the texts in
+    it are.
+    """
+    expected = max(mechanism.expected_noise_terms, mechanism.bins * with_bins)
+    return int(np.clip(_ENTRIES_AT_ONCE // expected, 64, ROW_GROUP_ROWS))
+
+
 class BagPrivatizer:
     """A privatizer that turns batches of documents into tables of noisy bags."""
 
@@ -62,11 +72,8 @@ class BagPrivatizer:
         self._codebook = codebook
         mechanism = parameters.mechanism(len(codebook.vocabulary), codebook.size)
         self._noise = mechanism.noise()
-        # Sizes follow from the noise alone: the size of a row group must not reveal how long the
-        # texts in it are.
-        expected = max(mechanism.expected_noise_terms, codebook.size * parameters.with_bins)
         self._with_bins = parameters.with_bins
-        self.row_group_rows = int(np.clip(_ENTRIES_AT_ONCE // expected, 64, ROW_GROUP_ROWS))
+        self.row_group_rows = row_group_rows(mechanism, with_bins=self._with_bins)
         self.documents_at_once = min(self.row_group_rows, BATCH_DOCUMENTS)
         self._stream = key.stage(
             "documents",

@@ -228,9 +228,9 @@ FORGERIES: dict[str, dict[str, Forgery]] = {
         "an id that tells": (values(DATA, "id", first("anna")), "not a fresh id"),
         "an id twice": (values(DATA, "id", lambda c: c.__setitem__(0, c[1])), "a value twice"),
         "no list": (values(DATA, "terms", first(None)), "terms has an empty value"),
-        "metadata": (with_metadata(DATA), f"{DATA}: metadata that do not belong"),
+        "metadata": (with_metadata(DATA), f"{DATA}: its metadata are not"),
         "metadata of a column": (with_field_metadata(DATA, "terms"), "terms is not of the type"),
-        "hidden bytes": (hidden(DATA), f"{DATA}: bytes that belong to no page"),
+        "hidden bytes": (hidden(DATA), f"{DATA}: not the bytes that a release writes"),
         "another map": (
             values("compression.parquet", "bin", lambda c: c.reverse()),
             "compression.parquet: not the map by falling counts",
@@ -298,7 +298,7 @@ FORGERIES: dict[str, dict[str, Forgery]] = {
             values(VOTES, "votes", first(None)),
             f"{VOTES}: the column votes has",
         ),
-        "metadata": (with_metadata(TEXTS), f"{TEXTS}: metadata that do not belong"),
+        "metadata": (with_metadata(TEXTS), f"{TEXTS}: its metadata are not"),
         "no text": (values(TEXTS, "text", first(None)), f"{TEXTS}: the column text has an empty"),
     },
     "word-embeddings": {
