@@ -69,11 +69,13 @@ def rewrite(release: Path, path: str, change: Callable[[pa.Table], pa.Table]) ->
     The table is written as a release writes it, but for the names of lists' items.
     """
     content = json.loads((release / "release.json").read_text())
+    rows = pq.read_metadata(release / path).row_group(0).num_rows
     table = change(pq.read_table(release / path))
+    groups = [table.slice(start, rows) for start in range(0, len(table), max(rows, 1))] or [table]
     is_data = path.startswith("data/") and "reconstruction" not in content
     named = [content.get("id_column") or one if one == "id" else one for one in content["columns"]]
     with (release / path).open("wb") as sink:
-        write_row_groups([table], table.schema, sink, use_dictionary=named if is_data else True)
+        write_row_groups(groups, table.schema, sink, use_dictionary=named if is_data else True)
     edit_card(
         release,
         lambda card: next(f for f in card["files"] if f["path"] == path).update(

@@ -94,7 +94,8 @@ class BagOfWordsMechanism(LimitedPrecisionMechanism):
     def misfit(self, name: str, rows: pa.Table, tables: Mapping[str, pa.Table]) -> str | None:
         """Return what in the rows is not a bag, or the map not one of the method."""
         if name == layout.VOCABULARY:
-            return misfit_of(rows, weighted=self.histogram_epsilon is not None)
+            weighted = self.histogram_epsilon is not None
+            return misfit_of(rows, self.vocabulary, self.tokenizer, weighted=weighted)
         terms = tables[layout.VOCABULARY]
         if not 0 < self.bins <= self.vocabulary_size == len(terms):
             return "not of a vocabulary and a map of the sizes that the mechanism has"

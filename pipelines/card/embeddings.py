@@ -147,7 +147,9 @@ class WordEmbeddingsMechanism(Mechanism):
 
     def misfit(self, name: str, rows: pa.Table, tables: Mapping[str, pa.Table]) -> str | None:
         """Return what in the vocabulary is not as it is written."""
-        return misfit_of(rows, weighted=False) if name == layout.VOCABULARY else None
+        if name != layout.VOCABULARY:
+            return None
+        return misfit_of(rows, self.vocabulary, self.tokenizer, weighted=False)
 
     @property
     def required(self) -> tuple[str, ...]:

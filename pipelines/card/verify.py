@@ -23,6 +23,7 @@ from quietcorpus.pipelines.card import tables as table_files
 from quietcorpus.pipelines.card.mechanism import UNKNOWN_KIND, FileFormat, Promise
 from quietcorpus.pipelines.card.model import Card, File
 from quietcorpus.pipelines.card.parameters import disagree, is_rounded, parameters
+from quietcorpus.pipelines.card.rows import DocumentRows
 from quietcorpus.pipelines.card.statements import guarantee, inherited
 from quietcorpus.pipelines.card.together import together
 from quietcorpus.pipelines.environment.version import code_digest, quietcorpus_version, software
@@ -70,10 +71,11 @@ def verified(path: str, *, public_key: str | None = None, progress: bool = False
     tables: dict[str, pa.Table] = {}
     misfits: list[str] = []
     others: list[str] = []
+    documents = DocumentRows(card)
     with Display("checking files", len(card.files), "files", bar=progress) as display:
         for file in _in_order(card):
             content, uri = read_listed(output, file), f"{output}/{file.path}"
-            is_same, found = _check_table(uri, file, content, card, tables)
+            is_same, found = _check_table(uri, file, content, card, tables, documents)
             misfits += found
             if not is_same:
                 others.append(file.path)
@@ -88,8 +90,11 @@ def verified(path: str, *, public_key: str | None = None, progress: bool = False
         except (ArithmeticError, LookupError, TypeError, ValueError):
             raise InputError(f"{output}/{layout.CARD}: mechanism: its numbers cannot be") from None
     _check_facts(f"{output}/{layout.CARD}", card)
+    same = is_written_here(card)
+    misfits += (f"{output}/{one}" for one in documents.misfits(same=same))
     if misfits:
         raise InputError(misfits[0])
+    others += documents.not_compared(same=same)
     return Verified(card, (*_written_again(output, card, pages), *others))
 
 
@@ -329,12 +334,18 @@ def read_page(output: str, name: str, digest: str) -> bytes:
 
 
 def _check_table(
-    uri: str, listed: File, content: bytes, card: Card, tables: dict[str, pa.Table]
+    uri: str,
+    listed: File,
+    content: bytes,
+    card: Card,
+    tables: dict[str, pa.Table],
+    documents: DocumentRows,
 ) -> tuple[bool, list[str]]:
     """Check a file that is a table; return whether its bytes are a release's, and its misfits.
 
-    A misfit is what in its values is not of the kind, or bytes that are not this code's. `tables` has the tables before it, and gets
-    it; of rows of documents, it gets a table without rows. Raises InputError.
+    A misfit is what in its values is not of the kind, or bytes that are not this code's. `tables`
+    has the tables before it, and gets it; of rows of documents, which `documents` gets, it gets a
+    table without rows. Raises InputError.
     """
     name, expected = _format_of(uri, listed.path, card)
     if expected.columns is None:
@@ -353,8 +364,10 @@ def _check_table(
     # A file that is missing is refused by its name.
     is_whole = set(card.mechanism.required) <= {one.path for one in card.files}
 
-    def look(rows: pa.Table) -> None:
-        if not expected.is_data and expected.row_group_rows is None:
+    def look(rows: pa.Table, number: int) -> None:
+        if expected.is_data:
+            documents.add(rows, is_first=number == 0)
+        elif expected.row_group_rows is None:
             tables[name] = rows
         if is_whole and (misfit := _misfit(card, name, rows, tables)) is not None:
             found.append(f"{uri}: {misfit}")

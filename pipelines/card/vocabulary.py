@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from quietcorpus.indexes.tokenizers import Tokenizer, TokenizerError
+from quietcorpus.indexes.vocabulary import is_reachable
 from quietcorpus.pipelines.card.mechanism import FileFormat
 from quietcorpus.pipelines.card.model import Stage
 from quietcorpus.transforms.errors import InputError
@@ -22,18 +24,47 @@ VOCABULARY_FORMAT = FileFormat(
 )
 
 
-def misfit_of(rows: pa.Table, *, weighted: bool) -> str | None:
-    """Return what in a vocabulary is not as it is written; `weighted`, if it has noisy counts."""
+def misfit_of(
+    rows: pa.Table, vocabulary: Mapping[str, Any], tokenizer: str, *, weighted: bool
+) -> str | None:
+    """Return what in the rows of a vocabulary is not as it is written; None if nothing is.
+
+    Args:
+        rows: all of them.
+        vocabulary: the mechanism's block; a private one is in ascending order.
+        tokenizer: the description on the card of the rule that finds terms.
+        weighted: whether it has noisy counts.
+    """
     if not np.array_equal(rows["term_id"].to_numpy(), np.arange(len(rows))):
         return "term_id is not the number of the row"
-    if (
-        pc.count_distinct(rows["term"]).as_py() != len(rows)
-        or pc.any(pc.equal(rows["term"], "")).as_py()
-    ):
+    terms = rows["term"].cast(pa.large_string()).combine_chunks()
+    if pc.count_distinct(terms).as_py() != len(rows) or pc.any(pc.equal(terms, "")).as_py():
         return "a term is empty, or stands twice"
+    if not are_tokens(terms, tokenizer):
+        return "a term is not a word that the tokenizer finds"
+    if "private" in vocabulary and pc.any(pc.less(terms[1:], terms[:-1])).as_py():
+        return "its terms are not in ascending order"
     if rows["weight"].null_count != (0 if weighted else len(rows)):
         return "weight is not the count of a histogram, or one was not released"
     return None
+
+
+def rule_of(tokenizer: str) -> Tokenizer | None:
+    """Return the rule that a card describes; None if this process has it not, or another."""
+    try:
+        found = Tokenizer.of_description(tokenizer)
+    except TokenizerError:
+        return None
+    return found if found.description == tokenizer else None
+
+
+def are_tokens(words: pa.LargeStringArray, tokenizer: str) -> bool:
+    """Return whether each word is a token of the rule that a card describes, if it is known here.
+
+    Of a rule that is not, every word may be.
+    """
+    rule = rule_of(tokenizer)
+    return rule is None or bool(is_reachable(words, rule.spelled(words), rule).all())
 
 
 def check_vocabulary(uri: str, vocabulary: Mapping[str, Any], stages: Sequence[Stage]) -> None:

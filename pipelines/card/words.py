@@ -22,6 +22,7 @@ from quietcorpus.pipelines.card.document_losses import Flips, Noise, Weights, ag
 from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Promise
 from quietcorpus.pipelines.card.model import Card, Meaning, UsedArtefact
 from quietcorpus.pipelines.card.parameters import MetricParameters, Part
+from quietcorpus.pipelines.card.vocabulary import are_tokens
 from quietcorpus.pipelines.card.weakness import Weakness, of_words
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.transforms.errors import InputError
@@ -138,6 +139,12 @@ class WordsMechanism(Mechanism):
         texts = rows["text"]
         if pc.any(pc.match_substring_regex(texts, r"^\s|\s$|\s\s|[^\S ]")).as_py():
             return "text is not words with single spaces between them"
+        split = pc.list_flatten(pc.split_pattern(texts, " "))
+        words = pc.unique(split.filter(pc.not_equal(split, "")))
+        if not are_tokens(words, self.tokenizer):
+            return "text has a word that the tokenizer does not find"
+        if len(words) > self.words:
+            return "text has more different words than the index"
         given = self.document_epsilon
         if not isinstance(given, DocumentEpsilonUsed):
             return None

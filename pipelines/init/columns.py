@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from quietcorpus.indexes.segmentation import letters_by_script
 from quietcorpus.indexes.written_language import is_traditional, language_of
-from quietcorpus.pipelines.kinds.kept_columns import looks_like
+from quietcorpus.pipelines.card.looks import looks_like
 from quietcorpus.pipelines.spec.values import NEEDED
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.columns import is_text

@@ -8,27 +8,20 @@ anything is published. Messages name a column and what it looks like, but none o
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from quietcorpus.indexes.scripts import are_clauses
+from quietcorpus.pipelines.card.looks import looks_like, texts_in
 from quietcorpus.pipelines.spec.values import NEEDED, Reason, remedied
 from quietcorpus.transforms.errors import InputError, cut, redacted
-from quietcorpus.transforms.reading.columns import is_string
-from quietcorpus.transforms.reading.copies import Copies, strings
+from quietcorpus.transforms.reading.copies import Copies
 from quietcorpus.transforms.reading.documents import Corpus, Documents, Plan
 from quietcorpus.transforms.reading.sources import read
 
 _SPLITS = 8  # the most that are read
 SAMPLE = 2048
 """The number of documents that are looked at."""
-_FEW = 20  # one value in so many is too many
-_LEAST_VALUES, _SENTENCE_WORDS = 10, 5
-_TEXT_IN_BYTES = re.compile(r"[^\x00-\x08\x0e-\x1f\x7f-\x9f\ufffd]{6,}")
-"""A run of text in bytes: by chance, numbers of shapes on a map hold shorter runs."""
-_ADDRESS = re.compile(r"[^\s@]@[^\s@]+\.[^\s@]")
 
 
 def check(corpus: Corpus, plan: Plan, accept: Sequence[Reason]) -> list[str]:
@@ -53,12 +46,7 @@ def doubts(
     Raises InputError for a column of e-mail addresses or free text that is not accepted.
     """
     for name in keep:
-        values = [
-            value if is_string(column.type) else " ".join(_TEXT_IN_BYTES.findall(value))
-            for column in (table[name] for table in tables)
-            for value in strings(column)
-        ]
-        like = looks_like(values)
+        like = looks_like([value for table in tables for value in texts_in(table[name])])
         needed = [NEEDED[one] for one in like if one in NEEDED and NEEDED[one] not in accept]
         if needed:
             raise InputError(
@@ -92,40 +80,3 @@ def _sample(corpus: Corpus, plan: Plan) -> Iterator[Documents]:
             wanted -= len(batch.rows)
             if wanted <= 0:
                 break
-
-
-def looks_like(values: Sequence[str]) -> list[str]:
-    """Return what a column's values look like, among what is rarely meant for everyone.
-
-    E-mail addresses: one value in twenty holds one. Names: half of the values are two to four
-    capitalised words, and one in ten is distinct. Free text: half of them have five words or more,
-    or are clauses of a script without spaces, and half are distinct. Names and free text need ten
-    distinct values.
-    """
-    given = [value for value in values if value.strip()]
-    own = len(set(given))
-    addresses = sum(_ADDRESS.search(value) is not None for value in given)
-    found = ["e-mail addresses"] if addresses and addresses * _FEW >= len(given) else []
-    if own < _LEAST_VALUES:
-        return found
-    names = sum(_is_name(value) for value in given)
-    if 2 * names >= len(given) and 10 * own >= len(given):
-        found.append("names of people")
-    long = sum(_is_sentence(value) for value in given)
-    if 2 * long >= len(given) and 2 * own >= len(given):
-        found.append("free text")
-    return found
-
-
-def _is_name(value: str) -> bool:
-    words = value.replace(",", " ").split()
-    return 2 <= len(words) <= 4 and all(map(_is_name_part, words)) and not value.isupper()
-
-
-def _is_name_part(word: str) -> bool:
-    return word[0].isupper() and re.sub("[.'\u2019-]", "", word).isalpha()
-
-
-def _is_sentence(value: str) -> bool:
-    words = value.split()
-    return len(words) >= _SENTENCE_WORDS or are_clauses(words)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from tampering import edit_card, redress, refused, rewrite
 
 import quietcorpus as qc
 from quietcorpus.indexes.pool import open_pool
+from quietcorpus.pipelines.card import public_texts as card_public_texts
 from quietcorpus.pipelines.kinds import public_texts_votes
 from quietcorpus.pipelines.spec.loading import load_spec
 
@@ -46,12 +47,19 @@ def corpus(workspace: Workspace) -> None:
     )
 
 
+@pytest.fixture(scope="module", autouse=True)
+def small_row_groups() -> Iterator[None]:
+    """Several row groups, to the writer and to `verify`."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (public_texts_votes, card_public_texts):
+            patch.setattr(module, "ROW_GROUP_ROWS", 300)
+        yield
+
+
 @pytest.fixture(scope="module", params=KINDS)
 def released(request: pytest.FixtureRequest, release_public_texts: Release) -> Workspace:
-    """A release with a resampled corpus that nobody may change, in several row groups."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(public_texts_votes, "ROW_GROUP", 300)
-        return release_public_texts(corpus, resample=ROWS, **KINDS[request.param])
+    """A release with a resampled corpus that nobody may change."""
+    return release_public_texts(corpus, resample=ROWS, **KINDS[request.param])
 
 
 def test_every_text_is_there_as_often_as_its_weight_says(released: Workspace, pool: Path) -> None:

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from small_specs import WEAK
 
-from quietcorpus.pipelines.kinds.kept_columns import check, looks_like
+from quietcorpus.pipelines.card.looks import looks_like
+from quietcorpus.pipelines.kinds.kept_columns import check
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import Corpus
 from quietcorpus.transforms.reading.sources import plan
