@@ -136,19 +136,27 @@ def quality(values: Vectors, codes: Codes, autoencoder: Autoencoder, seed: int) 
     """Measure the codes of vectors, float32 (V, d), V at least 2; `seed` draws the sample."""
     if len(values) != len(codes) or len(codes) < 2:
         raise ValueError(f"{len(values)} vectors and {len(codes)} codes: need as many, at least 2")
-    errors, ones = 0.0, np.zeros(64 * codes.shape[1])
+    errors = 0.0
     for block in _blocks(len(codes)):
         differences = values[block] - autoencoder.decode(codes[block])
         errors += float(np.square(differences, dtype=np.float64).sum())
-        ones += _bits(codes[block]).sum(axis=0, dtype=np.float64)
     _, deviation = _moments(values)
-    _, copies = np.unique(codes, axis=0, return_counts=True)
+    imbalance, sharing = spread(codes)
     return Quality(
         reconstruction_error=errors / values.size / deviation**2,
         neighbour_overlap=_overlap(values, codes, np.random.default_rng(seed)),
-        imbalance=float(np.abs(ones / len(codes) - 0.5).max()),
-        sharing=int(copies[copies > 1].sum()),
+        imbalance=imbalance,
+        sharing=sharing,
     )
+
+
+def spread(codes: Codes) -> tuple[float, int]:
+    """Return the `imbalance` and the `sharing` of codes, as `Quality` has them."""
+    ones = np.zeros(64 * codes.shape[1])
+    for block in _blocks(len(codes)):
+        ones += _bits(codes[block]).sum(axis=0, dtype=np.float64)
+    _, copies = np.unique(codes, axis=0, return_counts=True)
+    return float(np.abs(ones / len(codes) - 0.5).max()), int(copies[copies > 1].sum())
 
 
 def _gradient(

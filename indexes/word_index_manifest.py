@@ -20,6 +20,8 @@ from quietcorpus.indexes.languages import LANGUAGES
 from quietcorpus.indexes.tokenizers import Record, Tokenizer, TokenizerError
 
 VERSION = 2
+BITS, SEED = 256, 1
+"""The bits of a code and the seed of their training, unless others are given."""
 FORMAT = "quietcorpus-index"
 METRICS = EUCLIDEAN, HAMMING = "euclidean", "hamming"
 """The keys of `distances`; `mean`, `maximum` and `largest_met` are rationals, as text."""

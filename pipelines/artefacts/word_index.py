@@ -25,7 +25,13 @@ from quietcorpus.indexes.tokenizers import UNICODE_WORDS, Tokenizer
 from quietcorpus.indexes.vectors import VectorsError, WordVectors, read
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.indexes.word_index import WordIndex, save
-from quietcorpus.indexes.word_index_manifest import EUCLIDEAN, HAMMING, IndexManifest
+from quietcorpus.indexes.word_index_manifest import (
+    BITS,
+    EUCLIDEAN,
+    HAMMING,
+    SEED,
+    IndexManifest,
+)
 from quietcorpus.pipelines.artefacts.distances import summary
 from quietcorpus.pipelines.artefacts.rescaling import Rescaling
 from quietcorpus.pipelines.card.parameters import disagree
@@ -141,8 +147,8 @@ def make(
     guarantee: dict[str, Any] | None,
     source: Mapping[str, str],
     *,
-    bits: int = 256,
-    seed: int = 1,
+    bits: int = BITS,
+    seed: int = SEED,
     lists: int | None = None,
     steps: Steps | None = None,
     tokenizer: Tokenizer = UNICODE_WORDS,

@@ -5,18 +5,32 @@ The files hold the same vectors in several forms, and an index that states their
 
 from __future__ import annotations
 
-import io
+import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from quietcorpus.evaluation.distances import Distances, euclidean_distances, hamming_distances
+from quietcorpus.indexes.binarisation import Quality, spread
 from quietcorpus.indexes.folder import MANIFEST
-from quietcorpus.indexes.vectors import VectorsError, read
-from quietcorpus.indexes.word_index_manifest import FILES
+from quietcorpus.indexes.vectors.writing import as_binary, as_text
+from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.word_index import WordIndex, contents
+from quietcorpus.indexes.word_index_manifest import (
+    BITS,
+    EUCLIDEAN,
+    FILES,
+    HAMMING,
+    METRICS,
+    SEED,
+    IndexManifest,
+)
 from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy
 from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Product, Promise
 from quietcorpus.pipelines.card.model import Card, UsedArtefact
@@ -24,7 +38,12 @@ from quietcorpus.pipelines.card.noise import Course, check_cost, courses_of_norm
 from quietcorpus.pipelines.card.parameters import Part, UserParameters
 from quietcorpus.pipelines.card.statements import NUMBERS, WHETHER, stated
 from quietcorpus.pipelines.card.users import OF_NAMES, are_named, budget_limits
-from quietcorpus.pipelines.card.vocabulary import VOCABULARY_FORMAT, check_vocabulary, misfit_of
+from quietcorpus.pipelines.card.vocabulary import (
+    VOCABULARY_FORMAT,
+    check_vocabulary,
+    misfit_of,
+    rule_of,
+)
 from quietcorpus.pipelines.card.weakness import Weakness, of_noise, of_users
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout
@@ -47,6 +66,7 @@ _FILES = {
 }
 LEAST_ON_NOISE = {"sgd": 5_000, "cooccurrence": 1_000}
 """Users needed per standard deviation of the noise: at 3,968 and 715, vectors were at chance."""
+_PAIRS = 1_000_000  # of words whose distances are measured again, where there are more
 _PROOFS = {
     "sgd": ("user_training", "sampled_users", "gaussian", "accounting"),
     "cooccurrence": ("cooccurrence", "clipped_sum", "gaussian"),
@@ -156,6 +176,14 @@ class WordEmbeddingsMechanism(Mechanism):
         """Return the paths of all files."""
         return tuple(_FILES)
 
+    def written(self, output: str) -> Iterator[tuple[str, bytes]]:
+        """Yield the index's files, made of its words, vectors and codes."""
+        index = IndexSource.resolve("index", f"{output}/{INDEX}").open()
+        vocabulary = Vocabulary(index.vocabulary.terms.to_pylist(), index.tokenizer)
+        again = WordIndex(index.manifest, vocabulary, index.vectors, index.codes)
+        for name, content in contents(again):
+            yield f"{INDEX}/{name}", content
+
 
 def embedding_limits(named: bool | None) -> list[str]:
     """Return the lines on what vectors do not hide; `named` is that of `budget_limits`."""
@@ -217,23 +245,80 @@ def _courses(mechanism: WordEmbeddingsMechanism) -> Iterator[Course]:
 
 def _check_vectors(output: str, card: Card) -> None:
     """Raise InputError unless all files hold the same vectors, and the index states its cost."""
+    mechanism = card.mechanism
+    assert isinstance(mechanism, WordEmbeddingsMechanism)
     index = IndexSource.resolve("index", f"{output}/{INDEX}").open()
     table, terms = (storage.read_table(f"{output}/{name}") for name in (TABLE, layout.VOCABULARY))
-    words = table["word"].to_pylist()
-    values = np.array(table["vector"].to_pylist(), dtype=np.float32)
-    found: list[tuple[str, list[str], Any]] = [
-        (INDEX, index.vocabulary.terms.to_pylist(), index.vectors),
-        (layout.VOCABULARY, terms["term"].to_pylist(), values),
-    ]
-    for path in (TEXT, BINARY):
-        content = storage.read_bytes(f"{output}/{path}")
-        try:
-            vectors = read(path, {path: io.BytesIO(content)}.__getitem__)
-        except VectorsError as error:
-            raise InputError(f"{output}/{path}: {error}") from None
-        found.append((path, vectors.words, vectors.values))
-    for path, own, vectors in found:
-        if own != words or not np.array_equal(vectors, values):
+    words, values = table["word"].to_pylist(), _vectors_in(table)
+    content = {path: storage.read_bytes(f"{output}/{path}") for path in (TEXT, BINARY)}
+    for path, agrees in {
+        layout.VOCABULARY: terms["term"].to_pylist() == words,
+        TEXT: content[TEXT] == as_text(words, values),
+        BINARY: content[BINARY] == as_binary(words, values),
+        INDEX: index.vocabulary.terms.to_pylist() == words
+        and index.vectors.tobytes() == values.tobytes(),
+    }.items():
+        if not agrees:
             raise InputError(f"{output}/{path}: not the words and vectors of {TABLE}")
-    if (index.manifest.provenance, index.manifest.guarantee) != ("private", stated(card.guarantee)):
+    manifest = index.manifest
+    if (manifest.provenance, manifest.guarantee) != ("private", stated(card.guarantee)):
         raise InputError(f"{output}/{INDEX}: does not say what it cost as {layout.CARD} does")
+    rule = rule_of(mechanism.tokenizer) or index.tokenizer
+    source = {"uri": BINARY, "sha256": hashlib.sha256(content[BINARY]).hexdigest()}
+    own = IndexManifest(
+        provenance="private",
+        guarantee=manifest.guarantee,
+        source=source,
+        words=len(words),
+        dimensions=values.shape[1],
+        bits=BITS,
+        tokenizer=rule.record,
+        seed=SEED,
+        measures=manifest.measures,
+        distances=manifest.distances,
+        builder=f"quietcorpus {card.software.get('quietcorpus')}",
+    )
+    if replace(manifest, files=(), version=own.version) != own:
+        raise InputError(f"{output}/{INDEX}: its {MANIFEST} is not that of the vectors")
+    if not _are_measured(manifest, values, index.codes):
+        raise InputError(f"{output}/{INDEX}: its {MANIFEST} has distances of other vectors")
+
+
+def _vectors_in(table: pa.Table) -> npt.NDArray[np.float32]:
+    """Return the vectors of a table, float32 (V, d)."""
+    column = table["vector"].combine_chunks()
+    found: npt.NDArray[np.float32] = column.flatten().to_numpy()
+    return found.reshape(len(table), column.type.list_size)
+
+
+def _are_measured(
+    manifest: IndexManifest, vectors: npt.NDArray[np.float32], codes: npt.NDArray[np.uint64]
+) -> bool:
+    """Return whether a manifest's distances and measures are those of vectors and codes.
+
+    What the codes keep of the vectors is not measured again.
+    """
+    quality, distances = Quality(**manifest.measures), manifest.distances
+    return (
+        0 <= quality.reconstruction_error < math.inf
+        and 0 <= quality.neighbour_overlap <= 1
+        and (quality.imbalance, quality.sharing) == spread(codes)
+        and distances.keys() == set(METRICS)
+        and _agree(distances[EUCLIDEAN], euclidean_distances(vectors, SEED, budget=_PAIRS))
+        and _agree(distances[HAMMING], hamming_distances(codes, budget=_PAIRS))
+    )
+
+
+def _agree(given: Mapping[str, Any], found: Distances) -> bool:
+    """Return whether distances as a manifest states them are within those of fewer pairs."""
+    mean, most, met = (Fraction(given[name]) for name in ("mean", "maximum", "largest_met"))
+    low, high = map(Fraction, given.get("mean_interval", [mean, mean]))
+    rounding = mean / 10**6
+    spread = 4 * (found.mean.high - found.mean.low) + rounding
+    return (
+        given.keys() - {"mean_interval"} == {"unit", "mean", "maximum", "largest_met"}
+        and given["unit"] == found.unit
+        and all(abs(one - found.mean.value) <= spread for one in (low, mean, high))
+        and low <= mean <= high
+        and found.maximum.low - rounding <= met <= most <= found.maximum.high + rounding
+    )

@@ -6,7 +6,7 @@ Each kind has a class, which also describes the files of its releases. The regis
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import pyarrow as pa
@@ -111,6 +111,13 @@ class Mechanism(Part):
         `name` is that of `files`, and `tables` has those besides `data`.
         """
         return None
+
+    def written(self, output: str) -> Iterator[tuple[str, bytes]]:
+        """Yield the paths of further files with the content that a release at `output` writes.
+
+        The kind's `check` has accepted the release.
+        """
+        return iter(())
 
     @property
     def product(self) -> Product:

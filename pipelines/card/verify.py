@@ -90,6 +90,7 @@ def verified(path: str, *, public_key: str | None = None, progress: bool = False
         except (ArithmeticError, LookupError, TypeError, ValueError):
             raise InputError(f"{output}/{layout.CARD}: mechanism: its numbers cannot be") from None
     _check_facts(f"{output}/{layout.CARD}", card)
+    others += _other_files(output, card)
     same = is_written_here(card)
     misfits += (f"{output}/{one}" for one in documents.misfits(same=same))
     if misfits:
@@ -376,6 +377,22 @@ def _check_table(
     if not is_same and is_written_here(card, "pyarrow"):
         found.append(f"{uri}: not the bytes that a release writes of its rows")
     return is_same, found
+
+
+def _other_files(output: str, card: Card) -> list[str]:
+    """Return the files besides tables that are not those that this code writes.
+
+    Raises InputError for one that this code has written.
+    """
+    own = {file.path: file for file in card.files}
+    found = [
+        path
+        for path, content in card.mechanism.written(output)
+        if read_listed(output, own[path]) != content
+    ]
+    if found and is_written_here(card, "numpy", "pyarrow"):
+        raise InputError(f"{output}/{found[0]}: not the bytes that a release writes")
+    return found
 
 
 def is_written_here(card: Card, *libraries: str) -> bool:
