@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import Field
 
 from quietcorpus.mechanisms.concentrated import rho_of
@@ -172,6 +173,15 @@ class PublicTextsMechanism(Mechanism):
             ),
             **resampled,
         }
+
+    def misfit(self, name: str, rows: pa.Table, tables: Mapping[str, pa.Table]) -> str | None:
+        """Return that a number of the pool has two texts, or a text two; a pool holds no such."""
+        if name != layout.TEXTS or self.variation is not None:
+            return None
+        pairs = rows.select(["id", "text"]).group_by(["id", "text"]).aggregate([])
+        if not len(pairs) == len(pc.unique(pairs["id"])) == len(pc.unique(pairs["text"])):
+            return "a number of the pool has two texts, or a text has two numbers"
+        return None
 
     @property
     def notes(self) -> list[str]:
@@ -380,8 +390,10 @@ def _check_texts(output: str, mechanism: PublicTextsMechanism) -> None:
     texts, votes = (storage.read_table(f"{output}/{path}") for path in (layout.TEXTS, layout.VOTES))
     labels = mechanism.strata["labels"] if mechanism.strata else [None]
     shape = len(labels), mechanism.pool_texts
-    every = np.ones(shape, dtype=np.bool_)
-    if _places(votes, mechanism) != _listed(every, labels):
+    # The card's numbers may be too large for arrays.
+    if len(votes) != math.prod(shape) or _places(votes, mechanism) != _listed(
+        np.ones(shape, dtype=np.bool_), labels
+    ):
         raise InputError(f"{output}/{layout.VOTES}: not a row for each text of the pool")
     given = _estimates(votes, mechanism).reshape(shape)
     if (given < 0).any():
