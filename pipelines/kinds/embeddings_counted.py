@@ -58,6 +58,9 @@ class CountedEmbeddingsKind(UserLevelKind):
         }
     )
 
+    def __post_init__(self) -> None:
+        self.corpus.users.require_groups(self.norms.most)
+
     @classmethod
     def resolve(cls, spec: WordEmbeddingsSpec) -> CountedEmbeddingsKind:
         """Compute noise and norms; raises InputError for an unusable vocabulary or budget."""
@@ -84,8 +87,9 @@ class CountedEmbeddingsKind(UserLevelKind):
     @property
     def counting(self) -> Cooccurrences:
         """Return the parameters of the counts and of their noise."""
-        most, window = tuple(self.norms.most.values()), self.corpus.spec.window
-        return Cooccurrences(window, most, self.norms.mechanism, self.corpus.users)
+        users, window = self.corpus.users, self.corpus.spec.window
+        most = tuple(self.norms.most[name] for name in users.groups)
+        return Cooccurrences(window, most, self.norms.mechanism, users)
 
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:
         """Add the job to a pipeline, without the factorisation, which is the launcher's."""

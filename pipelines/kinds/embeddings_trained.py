@@ -54,6 +54,9 @@ class TrainedEmbeddingsKind(UserLevelKind):
     least_on_noise = LEAST_ON_NOISE["sgd"]
     laws = None  # its noise is bound to every byte of the software
 
+    def __post_init__(self) -> None:
+        self.corpus.users.require_groups(group.name for group in self.schedule.groups)
+
     @classmethod
     def resolve(cls, spec: WordEmbeddingsSpec, workers: int) -> TrainedEmbeddingsKind:
         """Compute the noise and the sampling rates.

@@ -76,6 +76,14 @@ class Users:
         """Return the same users, of whom at most so many known words count."""
         return BoundedUsers(**vars(self), tokens=tokens)
 
+    def require_groups(self, names: Iterable[str]) -> None:
+        """Raise ValueError unless these are the groups in their order, in which they have numbers.
+
+        A number that stood for another group would give its users another budget.
+        """
+        if tuple(names) != self.groups:
+            raise ValueError("what users may contribute is stated for other groups, or in disorder")
+
     def digests(self, documents: Documents, key: ReleaseKey) -> list[bytes | None]:
         """Return the digests of a batch's users, 16 bytes each; None for a document without one."""
         stream = key.stage("users", 1)

@@ -46,7 +46,8 @@ class UserVoting(Voting):
         users: how users and their groups are told apart.
         norms: the norm of each group of users, at the noise of `votes`.
 
-    Raises ValueError as `UserVotes` and `PureUserVotes` do, and for norms of the other noise.
+    Raises ValueError as `UserVotes` and `PureUserVotes` do, for norms of the other noise, and for
+    those of other groups.
     """
 
     users: Users = field(kw_only=True)
@@ -54,6 +55,7 @@ class UserVoting(Voting):
 
     def __post_init__(self) -> None:
         self.own  # noqa: B018
+        self.users.require_groups(self.norms.most)
 
     @cached_property
     def own(self) -> UserVotes | PureUserVotes:
