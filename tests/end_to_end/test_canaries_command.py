@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,15 @@ COMMAND = "from quietcorpus.pipelines.cli.canaries import canaries; canaries()"
 TOLD = """
 from quietcorpus.pipelines.terminal import progress
 progress._QUICK_SECONDS = 0.0
+"""
+KILLED = """
+import os, signal
+from quietcorpus.pipelines.canaries import canaries as job
+released = job.release
+def fatal(*given):
+    released(*given)
+    os.kill(os.getpid(), signal.SIGKILL)
+job.release = fatal
 """
 SILENT = """
 import quietcorpus.mechanisms.histogram
@@ -64,6 +74,28 @@ def test_what_is_written_printed_and_left(workspace: Workspace) -> None:
     assert workspace.leftovers() == []
     needles = needles_of(workspace)
     assert_unseen(needles, workspace.folder, workspace.input, done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize("place", ["private", None])
+def test_the_next_run_deletes_what_a_killed_one_has_left(
+    workspace: Workspace, place: str | None
+) -> None:
+    # In a folder that is named, and in the machine's own for temporary files. Kills: a copy of the
+    # corpus that stays for ever, or that the next run of another corpus does not delete.
+    folder = workspace.folder / (place or "temporary")
+    folder.mkdir()
+    workspace.environment["TMPDIR"] = str(folder)
+    own, given = spec(workspace), ["--canaries", "64", "--runs", "1"]
+    given += ["--work", place] if place else []
+    done = workspace.run_code(KILLED + COMMAND, own, *given)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    left = [path for path in files(folder) if path.suffix == ".parquet"]
+    assert any("corpus" in path.parts for path in left), files(folder)
+    assert any(CANARY.split()[0].encode() in path.read_bytes() for path in left)
+    again = workspace.run_code(COMMAND, own, *given)
+    assert again.returncode == 0, again.stderr
+    assert [path for path in files(folder) if path.suffix == ".parquet"] == []
+    assert not list(folder.glob(".canaries*"))
 
 
 def test_a_fault_ends_with_1(workspace: Workspace) -> None:
