@@ -124,6 +124,16 @@ def one_noise_for_all_rows(patch: Patch) -> None:
     patch.setattr(Training, "noisy", shared)
 
 
+def empty_texts_name_no_group(patch: Patch) -> None:
+    """A document without known words is passed over, with the group that it names."""
+    real = BoundShare.add_input
+
+    def passed_over(self: BoundShare, share: Any, more: Any) -> Any:
+        return real(self, share, more) if any(raw for _, raw in more[1]) else share
+
+    patch.setattr(BoundShare, "add_input", passed_over)
+
+
 def unclipped_counts(patch: Patch) -> None:
     """Counts as they are: a user of many pairs has more than others."""
     module = quietcorpus.transforms.users.cooccurrence
@@ -281,6 +291,14 @@ FAULTS: Faults = {
     "counts of users without a budget": (
         of(counted, without_budget),
         "counts of documents without a part",
+    ),
+    "empty texts that name no group": (
+        of(counted, empty_texts_name_no_group),
+        "counts of documents without a part",
+    ),
+    "empty texts that name no lesser group": (
+        of(counted, empty_texts_name_no_group),
+        "a user's counts: group tin",
     ),
     "counts of documents without a user": (
         of(counted, as_if_named),

@@ -241,6 +241,20 @@ def no_noise_on_release(patch: Patch) -> None:
     patch.setattr(Voting, "release", lambda self, sums, key: sums)
 
 
+def other_labels_name_no_group(patch: Patch) -> None:
+    """A document of another label is passed over, with the group that it names."""
+    real = UserVoting.votes_of_users
+
+    def passed_over(self: UserVoting, documents: Any, *others: Any) -> Any:
+        digests = self.users.digests(documents, others[-1])
+        strata = self.strata_of(documents)
+        listed = [number for user, number in zip(digests, strata, strict=True) if user is not None]
+        found = real(self, documents, *others)
+        return (vote for vote, number in zip(found, listed, strict=True) if number >= 0)
+
+    patch.setattr(UserVoting, "votes_of_users", passed_over)
+
+
 FAULTS: Faults = {
     "votes that are not clipped, by their length": (
         of(voters, unclipped_votes),
@@ -370,6 +384,14 @@ FAULTS: Faults = {
     "documents of other labels": (
         of(voting_users, other_labels_count),
         "votes of documents without a part",
+    ),
+    "documents of other labels that name no group": (
+        of(voting_users, other_labels_name_no_group),
+        "votes of documents without a part",
+    ),
+    "documents of other labels that name no lesser group": (
+        of(pure_voting_users, other_labels_name_no_group),
+        "a user's votes: group silver",
     ),
     "documents in place of users": (
         of(voting_users, documents_vote),

@@ -50,6 +50,7 @@ _LOUD = 1_000.0
 _CASE, _PLACE = 3, 5  # letters of a word: those of its case, and its own
 
 Corpora = Sequence[Sequence[Sequence[Row]]]
+_EMPTY: Sequence[Document] = ({TEXT: ""}, {TEXT: "  "})
 
 
 def of_counts(kind: CountedEmbeddingsKind) -> UserChanges:
@@ -65,7 +66,8 @@ def of_counts(kind: CountedEmbeddingsKind) -> UserChanges:
             for words, counts in found
         ]
 
-    return UserChanges(kind.corpus.users, tuple(kind.norms.most.values()), _few_words(), run)
+    most = tuple(kind.norms.most.values())
+    return UserChanges(kind.corpus.users, most, _few_words(), run, without_part=_EMPTY)
 
 
 def of_updates(kind: TrainedEmbeddingsKind) -> UserChanges:
@@ -83,7 +85,7 @@ def of_updates(kind: TrainedEmbeddingsKind) -> UserChanges:
         ]
 
     most = [STEPS if group.rate and group.steps else 0 for group in kind.schedule.groups]
-    return UserChanges(kind.corpus.users, most, _few_words(), run)
+    return UserChanges(kind.corpus.users, most, _few_words(), run, without_part=_EMPTY)
 
 
 def of_weights(corpus: UserCorpus, selection: UserVocabulary) -> UserChanges:
@@ -108,7 +110,8 @@ def of_weights(corpus: UserCorpus, selection: UserVocabulary) -> UserChanges:
         ]
 
     shapes = [Shape([[_text([0])]]), Shape([[_text([0, 1])] * 6]), Shape([many])]
-    return UserChanges(corpus.users, [STEPS] * len(corpus.users.groups), shapes, run)
+    most = [STEPS] * len(corpus.users.groups)
+    return UserChanges(corpus.users, most, shapes, run, without_part=_EMPTY)
 
 
 @dataclass(frozen=True)

@@ -188,6 +188,13 @@ class UserChanges:
                 for place, document in enumerate([*documents, *documents])
             ]
             yield Case(rows, self._bound(min(groups, key=self._most.__getitem__)))
+        if self._users.group_column is not None:  # documents without a part name a group as well
+            named = (self._bound(0), 0), (None, None)
+            for bound, group in named if self._without_part else ():
+                first = next(numbers)
+                rows = [self._row(document, user(first), groups[-1]) for document in documents]
+                rows += [self._row(one, user(first), group) for one in self._without_part]
+                yield Case(rows, bound)
         first = next(numbers)
         partless = [self._row(document, None, groups[-1]) for document in documents]
         if self._users.group_column is not None:

@@ -123,6 +123,16 @@ def exact_draws_from_a_start() -> Found:
     return np.concatenate(wide), np.concatenate(narrow)
 
 
+def exact_draws_of_many() -> Found:
+    """Kills: places among many draws that are cut to fewer bits where further bits are read."""
+    stream, address = fresh_stream(), addresses(1)
+    sampler = ExactSampler(TwoSidedGeometric(Fraction(1, 1000)))
+    (whole,) = sampler.sample(stream, address, MORE, lane=0)
+    starts = sorted({place // 8 * 8 for place in edges(MORE - 8).tolist()})
+    some = [sampler.sample(stream, address, 8, lane=0, start=start)[0] for start in starts]
+    return [whole[start : start + 8] for start in starts], some
+
+
 def exact_draws_far_out() -> Found:
     """Kills: draws far out that repeat others."""
     stream, address = fresh_stream(), addresses(1)
@@ -558,7 +568,13 @@ CASES: dict[str, Case] = {
     own.__name__: own
     for own in (
         *(parts_of_an_input, blocks_far_out, many_blocks, rows_far_out, long_inputs),
-        *(exact_draws_from_a_start, exact_draws_far_out, uniforms, uniform_sizes),
+        *(
+            exact_draws_from_a_start,
+            exact_draws_of_many,
+            exact_draws_far_out,
+            uniforms,
+            uniform_sizes,
+        ),
         *(dense_noise, sparse_noise, sparse_noise_far_out, rounded_gaussian_noise),
         *(noise_on_large_sums, euclidean_noise, histogram_counts, selected_terms),
         *(tokens_of_a_document, saturated_counts, terms_of_bins),
