@@ -218,17 +218,18 @@ def test_the_sensitivity_of_any_users_and_pools(
 
 def test_norms_go_by_budgets() -> None:
     # Kills: norms that are rounded up, the largest budget for all, a group that is never idle.
-    own = own_of(3, low=Fraction(1, 3), none=Fraction(1, 1000), high=Fraction(1))
+    own = own_of(3, low=Fraction(3, 8), none=Fraction(1, 1000), high=Fraction(1))
     norm = own.documents.norm
-    assert own.norms.most == {"low": norm // 3, "none": 0, "high": norm}
+    assert 3 * norm % 8 > 4
+    assert own.norms.most == {"low": 3 * norm // 8, "none": 0, "high": norm}
     assert own.norms.spent == {
-        "low": Fraction(norm // 3, norm),
+        "low": Fraction(3 * norm // 8, norm),
         "none": Fraction(0),
         "high": Fraction(1),
     }
     assert own.norms.idle == ["none"]
     assert own.norms.concentrated is None
-    assert own.stage_parameters["most"] == (norm // 3, 0, norm)
+    assert own.stage_parameters["most"] == (3 * norm // 8, 0, norm)
     with pytest.raises(ValueError, match="larger than that of the noise"):
         PureNorms.solved({"": Fraction(2)}, PureVotes(3, EPSILON))
     with pytest.raises(ValueError, match="for other noise"):

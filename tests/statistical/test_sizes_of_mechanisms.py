@@ -22,15 +22,21 @@ from sizes import MANY, MORE, Found, addresses, alone, distinct, edges, listed
 from user_texts import addresses_of, fresh_stream, group
 
 from quietcorpus.indexes.within import Within
-from quietcorpus.mechanisms import sampled_users, skip_gram
-from quietcorpus.mechanisms.bag_of_words import add_noise
+from quietcorpus.mechanisms import exponential, sampled_users, skip_gram
+from quietcorpus.mechanisms.bag_of_words import Accounting, BagOfWords, add_noise
 from quietcorpus.mechanisms.bags import Bags, add_dense, add_sparse, clip
 from quietcorpus.mechanisms.ballots import Ballots
 from quietcorpus.mechanisms.brr import flip
 from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum, clipped, dither
 from quietcorpus.mechanisms.cooccurrence import contribution
 from quietcorpus.mechanisms.decompression import Decompression
-from quietcorpus.mechanisms.deep_candidate import Depths, Similarities, Utility, on_grid
+from quietcorpus.mechanisms.deep_candidate import (
+    DeepCandidate,
+    Depths,
+    Similarities,
+    Utility,
+    on_grid,
+)
 from quietcorpus.mechanisms.distance_draws import DistanceDraws
 from quietcorpus.mechanisms.euclidean_noise import EuclideanNoise
 from quietcorpus.mechanisms.exact import ExactSampler
@@ -40,6 +46,7 @@ from quietcorpus.mechanisms.group_norms import GroupNorms
 from quietcorpus.mechanisms.histogram import Histogram, ThresholdedVocabulary
 from quietcorpus.mechanisms.keystream import Addresses, Keystream
 from quietcorpus.mechanisms.madlib import perturb, unit_noise
+from quietcorpus.mechanisms.projected_mean import ProjectedMean
 from quietcorpus.mechanisms.pure_votes import PureNorms, PureUserVotes, PureVotes
 from quietcorpus.mechanisms.sampled_users import SampledUsers, Texts
 from quietcorpus.mechanisms.skip_gram import SkipGram
@@ -228,9 +235,46 @@ def histogram_counts() -> Found:
     return found, every
 
 
+def inputs_that_differ_late() -> Found:
+    """Kills: noise that depends on the first of many sums alone.
+
+    Sums that differ in one number, wherever it is, share no noise: or the difference of two
+    releases would be that number.
+    """
+    stream = fresh_stream()
+    training = Training(SkipGram(2, 2, 5, 1.0), ClippedSum(Fraction(1)), 10.0, 0.1)
+    votes: list[Ballots] = [Votes(1, Fraction(2), Fraction(1, 10**6)), PureVotes(1, Fraction(1, 9))]
+    releases: list[Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64]]] = [
+        lambda sums: Histogram(1, Fraction(1, 9)).release(sums, stream),
+        lambda sums: training.noisy(0, sums.reshape(-1, 1), stream).ravel(),
+        *(lambda sums, own=own: own.release(sums[None], stream)[0] for own in votes),
+    ]
+    shared = []
+    for release in releases:
+        sums = np.zeros(MANY, np.int64)
+        noise = release(sums)
+        for place in edges(MANY):
+            sums[place] = 1
+            shared.append(np.array_equal((release(sums) - sums)[:64], noise[:64]))
+            sums[place] = 0
+    return sum(shared), 0
+
+
+def rates_of_large_specs() -> Found:
+    """Kills: noise for no more than so many dimensions, terms or projections."""
+    epsilon, found = Fraction(10**4), []
+    for size in (1, 256, 384, 512, 513, 1024, 4096, MANY):
+        tight, spread = (BagOfWords(size, epsilon, 10 * size, size, own) for own in Accounting)
+        drawn = DeepCandidate(epsilon, Utility.MEAN_DEPTH, size).sampler
+        found += [Truncation(epsilon, size).rate * size * 4, drawn.rate * 2 * size]
+        found += [tight.rate * size, spread.rate * size / 10]
+    found += [ProjectedMean(epsilon, size).rate * 128 for size in (1, 8, 24)]
+    return found, [epsilon] * len(found)
+
+
 def selected_terms() -> Found:
     """Kills: terms in blocks that begin again, of documents and of users."""
-    names = [f"{number:07d}".encode() for number in range(MANY)]
+    names = [f"{'w' * 300}{number:07d}".encode() for number in range(MANY)]
     selections: list[Any] = [
         ThresholdedVocabulary(3, Fraction(1, 2), Fraction(1, 100)),
         UserVocabulary(3, Fraction(2), Fraction(1, 100)),
@@ -246,6 +290,8 @@ def selected_terms() -> Found:
 
         assert len(weights) == len(names)
         found.append(alone(chosen_of, MANY))
+        # Some of many alike: long terms share no noise.
+        assert 0.2 < chosen_of(range(1000)).mean() < 0.8
     return [own for own, _ in found], [own for _, own in found]
 
 
@@ -351,8 +397,12 @@ def words_of_a_large_vocabulary() -> Found:
     some = np.concatenate([np.arange(130), np.arange(MANY - 100, size)])
     words = np.resize(some, MANY).astype(np.int32)
     stream, rows = fresh_stream(), addresses(MANY)
-    whole = DistanceDraws(places, decline)
+    whole, small = (DistanceDraws(places, decline, most_entries=own) for own in (1 << 25, 400))
     drawn = whole.draw(words, stream, rows)
+    # A table that begins anew among words of one call has the rows of all of them.
+    few = words[:200], stream, rows[:200]
+    small.draw(few[0][:30], stream, few[2][:30])
+    assert small.draw(*few).tolist() == drawn[:200].tolist()
     assert np.abs(drawn - words).max() < 200
     assert (drawn != words).mean() > 0.1
     own = edges(MANY)
@@ -408,6 +458,16 @@ def one_of_the_largest_set() -> Found:
     far[:, -1] = 1 << 16  # and so all others have no weight
     last = ExponentialMechanism(Fraction(1), 1).draw(far, stream, rows)
     return [*drawn, *last], [*(words >> np.uint64(49)).astype(np.int64), *[LARGEST_SET - 1] * 300]
+
+
+def far_utilities() -> Found:
+    """Kills: utilities so far below the best that they are left out, whatever their weight.
+
+    The largest gap that counts has a weight below the last bit of the others, at every rate.
+    """
+    rates = [Fraction(1, 10**power) for power in range(10)]
+    weights = [math.exp(-float(rate) * exponential._support(rate)) for rate in rates]
+    return [weight < 2.0**-exponential._WEIGHT_BITS for weight in weights], [True] * len(rates)
 
 
 def many_documents_draw_one() -> Found:
@@ -576,10 +636,12 @@ CASES: dict[str, Case] = {
             uniform_sizes,
         ),
         *(dense_noise, sparse_noise, sparse_noise_far_out, rounded_gaussian_noise),
+        *(inputs_that_differ_late, rates_of_large_specs),
         *(noise_on_large_sums, euclidean_noise, histogram_counts, selected_terms),
         *(tokens_of_a_document, saturated_counts, terms_of_bins),
         *(flipped_codes, noisy_vectors, noise_of_many_dimensions, choices_of_two_words),
         *(words_of_a_large_vocabulary, depths_of_the_largest_set),
+        far_utilities,
         *(similarities_of_the_largest_set, one_of_the_largest_set, many_documents_draw_one),
         *(means_of_many_documents, votes_of_many_documents, noise_of_labels, clipped_users),
         *(weights_of_users, pairs_of_a_long_text, sampled_of_many_users, sums_of_many_users),

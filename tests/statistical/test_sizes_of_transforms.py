@@ -10,13 +10,17 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from io import BytesIO
 from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from hashed_sentences import CANDIDATES, Hashed
+from hashed_sentences import parameters as sentences
 from privatized_words import ALIKE, BRR, MADLIB, TINY, VICKREY, WORDS, documents, parameters
 from public_pools import ENCODER, LETTERS, POOL, Letters
 from sizes import MANY, MORE, Found, addresses, distinct, edges, listed
@@ -27,6 +31,7 @@ from quietcorpus.mechanisms.bag_of_words import Accounting
 from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
 from quietcorpus.mechanisms.cooccurrence import cells_of
 from quietcorpus.mechanisms.group_norms import GroupNorms
+from quietcorpus.mechanisms.histogram import ThresholdedVocabulary
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.votes import Votes
 from quietcorpus.transforms.array_sums import AddCounts
@@ -40,6 +45,7 @@ from quietcorpus.transforms.privatizers.bags import BagOfWordsParameters, BagPri
 from quietcorpus.transforms.privatizers.embedded_words import RUN_WORDS, _runs
 from quietcorpus.transforms.privatizers.longest import Longest
 from quietcorpus.transforms.privatizers.rows import document_addresses, identified
+from quietcorpus.transforms.privatizers.sentences import SentencePrivatizer
 from quietcorpus.transforms.privatizers.words import WordMechanism, WordPrivatizer
 from quietcorpus.transforms.reading.documents import Documents, Split
 from quietcorpus.transforms.reading.identifiers import Identifiers
@@ -47,12 +53,13 @@ from quietcorpus.transforms.shards import data_file, make_shards
 from quietcorpus.transforms.term_sums import AddTermSums
 from quietcorpus.transforms.tokens import terms_of, tokens_of
 from quietcorpus.transforms.users import cooccurrence, training_shards
+from quietcorpus.transforms.users.by_shard import each_once
 from quietcorpus.transforms.users.cooccurrence import MOST_WORDS, Cooccurrences
 from quietcorpus.transforms.users.sparse_sums import pack, summed, unpack
 from quietcorpus.transforms.users.user_vocabulary import BoundWords, weights_of
 from quietcorpus.transforms.users.users import BoundedUsers, BoundShare, Users, shares_of
 from quietcorpus.transforms.users.votes import UserVoting
-from quietcorpus.transforms.vocabulary import count_documents
+from quietcorpus.transforms.vocabulary import count_documents, select_terms, selection_stream
 from quietcorpus.transforms.votes import Strata, Voting
 
 LARGE = ["".join(letters) for letters in product("abcdefghijklmnopq", repeat=4)]
@@ -81,7 +88,9 @@ def addresses_of_documents() -> Found:
         terms = np.zeros(MANY, np.int32)
         terms[place] = 1
         found.append(document_addresses(stream, documents(""), np.array([0, MANY]), terms))
-        named = replace(documents(""), ids=[terms.astype(np.uint8).tobytes()])
+        terms[place] = 1 << 16  # another term than the first
+        found.append(document_addresses(stream, documents(""), np.array([0, MANY]), terms))
+        named = replace(documents(""), ids=[(terms > 0).tobytes()])
         found.append(document_addresses(stream, named, np.array([0, 0]), terms[:0]))
     many = batch(MANY), batch(MANY, ids_of(MANY))
     nothing = np.zeros(MANY + 1, np.int64), np.empty(0, np.int32)
@@ -126,17 +135,26 @@ def counts_of_terms() -> Found:
     ]
 
 
+def terms_that_differ_late() -> Found:
+    """Kills: terms of a vocabulary that share noise where they share their first letters."""
+    selection = ThresholdedVocabulary(3, Fraction(1, 2), Fraction(1, 100))
+    sums = {f"{'w' * 300}{own}": selection.threshold for own in LARGE[:1000]}
+    stream = selection_stream(selection, ReleaseKey.fresh(), {}, UNICODE_WORDS)
+    chosen = len(select_terms(selection, sums, stream))
+    return 200 < chosen < 800, True
+
+
 def kept_terms(tmp: Any, size: int) -> Found:
     """Kills: numbers of 16 bits for a vocabulary of one term too many."""
     words, place = Vocabulary(LARGE[:size]), KeptTerms(str(tmp / f"terms-{size}"))
     split, key = Split("file", "parquet"), ReleaseKey.fresh()
-    given = documents(f"{LARGE[size - 1]} {LARGE[0]}")
+    given = documents(f"{LARGE[size - 1]} {LARGE[0]}", first_row=(1 << 32) + size)
     with place.keeping(split, words, key) as keeper:
         keeper.add(given, terms_of(given, words))
     found = place.read(split, words, key)
     assert found is not None
     ((read, _),) = found
-    return terms_of(read, words).numbers, [size - 1, 0]
+    return [terms_of(read, words).numbers, read.rows], [[size - 1, 0], [(1 << 32) + size]]
 
 
 def exact_bags(compressed: bool) -> Found:
@@ -198,6 +216,36 @@ def words_of_a_long_document(mechanism: WordMechanism, per: Any, unknown: bool) 
     ]
     runs, every = distinct(found[: len(found) // 24 * 24], 192)  # 24 of 16 words: 96 bits
     return [len(found), found[some], runs], [len(words), one, every]
+
+
+def budgets_of_documents() -> Found:
+    """Kills: a document's epsilon that is shared by no more than so many words."""
+    given = parameters(MADLIB, Fraction(7), per="document")
+    privatizer = WordPrivatizer(given, ALIKE, ReleaseKey.fresh())
+    lengths = edges(MANY)
+    epsilons, which = privatizer._epsilons(np.concatenate([[0], np.cumsum(lengths)]))
+    ends = np.cumsum(lengths)[lengths > 0] - 1
+    spent = [
+        epsilons[which[end]] * length
+        for end, length in zip(ends, lengths[lengths > 0].tolist(), strict=True)
+    ]
+    return spent, [Fraction(7)] * len(spent)
+
+
+def sentences_that_differ_late() -> Found:
+    """Kills: a draw's address by the utilities of the first candidates, or by the first sums."""
+    privatizer = SentencePrivatizer(
+        sentences("similarity"), CANDIDATES, Hashed(), ReleaseKey.fresh()
+    )
+    privatizer.mechanism = SimpleNamespace(columns=lambda *_: {})  # type: ignore[assignment]
+    inputs, names = np.zeros((2, MANY), np.int32), set()
+    places = edges(MANY).tolist()
+    for place in places:
+        inputs[1, place] = 1
+        rows = privatizer.drawn(documents("", "", first_row=7), inputs)
+        names.update(rows["id"].to_pylist())
+        inputs[1, place] = 0
+    return len(names), len(places) + 1
 
 
 def longest_documents() -> Found:
@@ -356,6 +404,14 @@ def shards_of_users() -> Found:
         training_shards._lists([[endless], [endless, endless]])
     with pytest.raises(pa.ArrowInvalid):
         _as_rows(rows)
+    one, other = (bytes(15) + own for own in (b"a", b"b"))
+    with pytest.raises(StageError, match="doubled a user"):
+        list(each_once([(one, 1), None, (other, 2), (one, 3)]))
+    files = [BytesIO() for _ in range(3)]
+    for file, own in zip(files, (one, other, one), strict=True):
+        pq.write_table(training_shards._table([(own, (0, [(0, bytes(4))]))]), file)
+    with pytest.raises(StageError, match="doubled a user"):
+        training_shards.read_shards(file.getvalue() for file in files)
     users = [
         (number.to_bytes(16, "little"), (number % 3, [(0, number.to_bytes(4, "little"))] * 2))
         for number in range(MANY)
@@ -431,6 +487,7 @@ CASES: dict[str, Case] = {
     own.__name__: lambda _, own=own: own()
     for own in (
         *(addresses_of_documents, ids_of_documents, parts_of_a_batch, counts_of_terms),
+        *(budgets_of_documents, sentences_that_differ_late, terms_that_differ_late),
         *(words_that_spread_bins, longest_documents, runs_of_a_long_text),
         *(votes_of_a_batch, votes_of_a_user, texts_of_a_user, words_of_one_text, words_of_a_user),
         *(groups_of_users, blocks_of_counts, shards_of_users, sums_of_many_parts),

@@ -15,10 +15,12 @@ from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
 from quietcorpus.mechanisms.cooccurrence import cells_of
 from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
 from quietcorpus.transforms.composed import users as module
 from quietcorpus.transforms.reading.documents import Documents
 from quietcorpus.transforms.users.cooccurrence import Cooccurrences
 from quietcorpus.transforms.users.sparse_sums import unpack
+from quietcorpus.transforms.users.user_vocabulary import BoundWords
 from quietcorpus.transforms.users.users import NO_BUDGET, BoundedUsers, BoundShare
 
 WORDS = Vocabulary(["alpha", "beta", "delta", "gamma"])
@@ -68,3 +70,32 @@ def test_every_document_of_a_user_names_a_group(size: int) -> None:
     assert not shared.any()
     with pytest.raises(ValueError, match="no budget"):
         COUNTING.clipped(b"bob", shares[digests[2] or b""][0], len(WORDS), key)
+
+
+@pytest.mark.parametrize("size", [1, 5])
+def test_every_document_names_the_group_of_its_words(size: int) -> None:
+    # Kills: documents without words that are passed over: a user with one that has no budget would
+    # give words to the vocabulary.
+    key, bound = ReleaseKey(os.urandom(32)), BoundWords(6)
+    rows = [*ROWS, ("dora", "most", "alpha"), ("dora", None, "")]
+    by, groups, texts = zip(*rows, strict=True)
+    columns = pa.table({"by": pa.array(by), "plan": pa.array(groups), "id": pa.array(by)})
+    ids = [bytes([row]) for row in range(len(rows))]
+    documents = Documents(
+        "", np.arange(len(rows)), pa.array(texts, pa.large_string()), columns, ids=ids
+    )
+    read = module._ReadWords(USERS, "id", lambda: key, 6, WORDS.tokenizer)
+    read.start_bundle()
+    covering = module._BoundCovering(bound)
+    found: dict[bytes, Any] = defaultdict(covering.create_accumulator)
+    for part in documents.parts(size):
+        for user, own in read.process(part):
+            found[user] = covering.add_input(found[user], own)
+    words = {user: covering.extract_output(own) for user, own in found.items()}
+    digests = USERS.digests(documents, key)
+    assert [words[digests[row] or b""][0][0] for row in (0, 2, 4, 5)] == [0, -1, 1, -1]
+    weighed = module._Weigh(UserVocabulary(6, Fraction(2), Fraction(1, 10**6)))
+    sums: dict[str, int] = {}
+    for _, (own, _) in weighed.process((0, list(words.items()))):
+        sums |= own
+    assert sums == dict.fromkeys(["alpha", "beta"], 362) | {"alpha": 724, "delta": 362}
