@@ -189,12 +189,12 @@ class UserChanges:
             ]
             yield Case(rows, self._bound(min(groups, key=self._most.__getitem__)))
         if self._users.group_column is not None:  # documents without a part name a group as well
-            named = (self._bound(0), 0), (None, None)
-            for bound, group in named if self._without_part else ():
+            given: tuple[int | None, ...] = (0, None) if self._without_part else ()
+            for lesser in given:
                 first = next(numbers)
                 rows = [self._row(document, user(first), groups[-1]) for document in documents]
-                rows += [self._row(one, user(first), group) for one in self._without_part]
-                yield Case(rows, bound)
+                rows += [self._row(one, user(first), lesser) for one in self._without_part]
+                yield Case(rows, None if lesser is None else self._bound(lesser))
         first = next(numbers)
         partless = [self._row(document, None, groups[-1]) for document in documents]
         if self._users.group_column is not None:
