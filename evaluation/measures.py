@@ -421,7 +421,8 @@ MEASURES: dict[str, Measure] = {
         "attack",
         "Authorship: top 1",
         "Share of released documents whose author is named by a classifier that has learnt from "
-        "other documents of the same authors as they are.",
+        "releases of other documents of the same authors, which the attacker draws anew by the "
+        "law; or, where it cannot, from these documents as they are.",
         "lower",
         says="The author is named for {release} of {tried:,} documents by authors of many (noise "
         "alone: {noise}).",

@@ -1,7 +1,9 @@
-"""Authorship attribution of a released document, from the authors' original documents."""
+"""Authorship attribution of a released document, from the authors' other documents."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from quietcorpus.evaluation.attacks.halves import half
+
+_OF_SEVERAL = {"C": 0.3, "tol": 0.1}  # noise is not fitted to the last digit
 
 
 def prolific(authors: npt.NDArray[Any], least: int, most: int) -> npt.NDArray[np.bool_]:
@@ -38,7 +42,7 @@ def prolific(authors: npt.NDArray[Any], least: int, most: int) -> npt.NDArray[np
 
 
 def attributed(
-    known: npt.NDArray[np.floating] | sp.csr_array,
+    known: Callable[[npt.NDArray[np.int64]], Sequence[Any]],
     released: npt.NDArray[np.floating] | sp.csr_array,
     authors: npt.NDArray[Any],
     generator: np.random.Generator,
@@ -48,12 +52,14 @@ def attributed(
     The mean is the accuracy. The attacker knows the originals of a random half of every author's
     documents, and sees the releases of the others. It guesses by a linear support vector machine,
     one against the rest, on features scaled to unit length (the usual attribution by a classifier:
-    Stamatatos 2009). An attacker that learns from simulated releases of the documents it knows may
-    do better. A release that tells nothing gives at most the share of the most prolific author.
+    Stamatatos 2009), which learns from the originals or, where it can draw releases of them itself,
+    from several of each. A release that tells nothing gives at most the share of the most prolific
+    author.
 
     Args:
-        known: features of the original documents, dense or sparse, (n, d).
-        released: the same features of their releases, (n, d), in the same order.
+        known: a function of the numbers of documents that the attacker knows, int64 (m,); returns
+            their features as they are learnt from, dense or sparse, (m, d), once or several times.
+        released: the same features of all documents' releases, (n, d).
         authors: numbers or strings (n,), the author of each document.
         generator: the generator of the halves, and of the classifier.
 
@@ -63,22 +69,44 @@ def attributed(
     Raises:
         ValueError: fewer than two authors, one with a single document, or unequal shapes.
     """
-    _check(known.shape, released.shape, authors)
+    _check(released.shape, authors)
     from sklearn.preprocessing import normalize
     from sklearn.svm import LinearSVC
 
     mine = half(authors, generator)
-    classifier = LinearSVC(max_iter=10_000, random_state=int(generator.integers(2**32)))
-    classifier.fit(normalize(known[mine]), authors[mine])
+    numbers = np.flatnonzero(mine)
+    versions = known(numbers)
+    for version in versions:
+        if version.shape != (len(numbers), released.shape[1]):
+            raise ValueError(f"known documents have shape {version.shape}; give one row for each")
+    features = (sp.vstack if sp.issparse(released) else np.concatenate)(versions)
+    settings = {"max_iter": 10_000} if len(versions) == 1 else _OF_SEVERAL
+    classifier = LinearSVC(random_state=int(generator.integers(2**32)), **settings)
+    classifier.fit(normalize(features), np.tile(authors[mine], len(versions)))
     right: npt.NDArray[np.bool_] = classifier.predict(normalize(released[~mine])) == authors[~mine]
     return right
 
 
-def _check(known: tuple[int, ...], released: tuple[int, ...], authors: npt.NDArray[Any]) -> None:
-    if known != released or known[0] != len(authors):
+def weighted(counts: sp.csr_array, rows: sp.csr_array) -> sp.csr_array:
+    """Weigh words, (n, V), by log(1 + count) times their inverse document frequencies in `rows`."""
+    frequencies = np.bincount(rows.indices[rows.data > 0], minlength=rows.shape[1])
+    rarity = np.log((1 + rows.shape[0]) / (1 + frequencies)) + 1
+    logs = counts.astype(np.float64)
+    logs.data = np.log1p(logs.data) * rarity[logs.indices]
+    return logs
+
+
+def noisy(counts: sp.csr_array, rate: float, generator: np.random.Generator) -> sp.csr_array:
+    """Release counts, (n, K), anew: with two-sided geometric noise, cut off at zero."""
+    one, other = generator.geometric(-math.expm1(-rate), (2, *counts.shape))
+    return sp.csr_array(np.maximum(counts.toarray() + one - other, 0))
+
+
+def _check(released: tuple[int, ...], authors: npt.NDArray[Any]) -> None:
+    if released[0] != len(authors):
         raise ValueError(
-            f"known documents have shape {known}, released ones {released}, and {len(authors)} "
-            "have an author; give all three in one order, a document a row"
+            f"released documents have shape {released}, and {len(authors)} have an author; give "
+            "both in one order, a document a row"
         )
     names, sizes = np.unique(authors, return_counts=True)
     if len(names) < 2:

@@ -23,6 +23,7 @@ _SCALINGS = 30
 _LARGEST_LOG, _LEAST_CHANCE, _ALIKE = 1e12, 1e-300, 1e-9
 _OFF = 0.1
 _SILENT = 1e-4
+_DRAWN_IN, _RIDGE, _LEAST_OFF = 0.1, 0.1, 0.05
 
 Score = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float64]]
 """A function from released documents, int64 (b,), to scores of all originals, float64 (b, n)."""
@@ -242,6 +243,75 @@ def noisy_means(
         return _rounded(scores)
 
     return score
+
+
+def by_simulations(
+    released: npt.NDArray[np.float64],
+    simulated: npt.NDArray[np.float64],
+    originals: npt.NDArray[np.float64],
+    sizes: npt.NDArray[np.int64],
+) -> Score:
+    """Score by normal densities, whose means are found from releases that the attacker draws.
+
+    A row is taken for the mean of so many independent parts, of one covariance over their number,
+    which is estimated from what the simulated releases of one original have between them. Where
+    few are drawn, their mean is drawn in towards what ridge regression expects from the original:
+    by both variances, in every direction of whitened rows.
+
+    Args:
+        released: the rows, (n, d).
+        simulated: releases of each original, two or more, (K, n, d).
+        originals: features of the originals, (n, p).
+        sizes: the number of parts of each original's rows, (n,).
+    """
+    count, weights = len(simulated), np.maximum(sizes, 1).astype(np.float64)
+    middle = simulated.mean(axis=0)
+    apart = ((simulated - middle) * np.sqrt(weights * count / (count - 1))[:, None]).reshape(
+        -1, released.shape[1]
+    )
+    whiten = _whitening(apart.T @ apart / len(apart))
+    centre = middle.mean(axis=0)
+    means, rows = (middle - centre) @ whiten, (released - centre) @ whiten
+    expected = _regressed(originals, means, weights)
+    off = means - expected
+    own = 1 / (count * weights)[:, None]  # the variance of a mean of simulated rows
+    least = _LEAST_OFF / weights.mean()
+    variances = np.maximum((off**2).mean(axis=0) - own.mean(), least)
+    share = variances / (variances + own)
+    means, spread = expected + share * off, share * own + 1 / weights[:, None]
+    inverse = 1 / spread
+    constants = (means**2 * inverse + np.log(spread)).sum(axis=1)
+
+    def score(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        some = rows[numbers]
+        squares = some**2 @ inverse.T - 2 * some @ (means * inverse).T
+        return _rounded(-(squares + constants) / 2)
+
+    return score
+
+
+def _whitening(covariance: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return W, (d, d), for which vectors v W have no covariance, of one that is drawn in."""
+    level = max(float(np.trace(covariance)) / len(covariance), _LEAST_CHANCE)
+    values, turn = np.linalg.eigh(
+        (1 - _DRAWN_IN) * covariance + _DRAWN_IN * level * np.eye(len(covariance))
+    )
+    found: npt.NDArray[np.float64] = turn / np.sqrt(values)
+    return found
+
+
+def _regressed(
+    features: npt.NDArray[np.float64],
+    values: npt.NDArray[np.float64],
+    weights: npt.NDArray[np.float64],
+) -> npt.NDArray[np.float64]:
+    """Return what weighted ridge regression on features (n, p) expects of values (n, d)."""
+    known = np.column_stack([features - features.mean(axis=0), np.ones(len(features))])
+    weighted = known * weights[:, None]
+    gram = weighted.T @ known
+    gram += (_RIDGE * np.trace(gram) / len(gram) + _LEAST_CHANCE) * np.eye(len(gram))
+    found: npt.NDArray[np.float64] = known @ np.linalg.solve(gram, weighted.T @ values)
+    return found
 
 
 def _unit(vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

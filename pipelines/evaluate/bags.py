@@ -14,6 +14,7 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from quietcorpus.evaluation import full_privacy
+from quietcorpus.evaluation.attacks.authorship import noisy as noisy_counts
 from quietcorpus.evaluation.attacks.facts import by_counts
 from quietcorpus.evaluation.attacks.linkage import bag_cosines, bag_distances, in_bins
 from quietcorpus.evaluation.features import counted
@@ -37,6 +38,7 @@ from quietcorpus.pipelines.evaluate.draws import Bins, Draw, drawn
 from quietcorpus.pipelines.evaluate.study import (
     FOLDS,
     OF_EVERY,
+    REDRAWS,
     Studied,
     Study,
     Views,
@@ -210,7 +212,7 @@ class BagOfWordsStudy(Study):
         by_law = {way: by_counts(own, noisy, rate) for way, own in some.items()}
         together = {f"{way} {OF_EVERY}": score for way, score in by_law.items()}
         facts |= by_law
-        return Views(
+        views = Views(
             self._originals,
             released,
             {"": score},
@@ -218,6 +220,14 @@ class BagOfWordsStudy(Study):
             lambda numbers: rate * score(numbers),
             together,
         )
+        if bins.size > _MOST_BINS:
+            return views
+        generator = np.random.default_rng()
+
+        def redrawn(numbers: npt.NDArray[np.int64]) -> list[sp.csr_array]:
+            return [noisy_counts(exact[numbers], rate, generator) for _ in range(REDRAWS)]
+
+        return replace(views, styles=noisy, redrawn=redrawn)
 
     def _counted(self, texts: Sequence[str]) -> sp.csr_array:
         """Count the terms of texts."""

@@ -42,6 +42,7 @@ from quietcorpus.pipelines.kinds.public_texts_votes import PublicTextsKind
 MEASURE = "definition"
 EXACT = "by the noise's exact law"
 BOUNDED = "by epsilon and delta alone"
+OF_WORDS = "by the exact law of words, before they are encoded"
 ROUNDS = "by both releases, that narrowed the pool and this one"
 NOTE = (
     "The attacker of the definition knows both of the inputs that the definition compares, all "

@@ -18,6 +18,7 @@ from quietcorpus.pipelines.evaluate.definition import Stage
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.transforms.errors import InputError, cut
 from quietcorpus.transforms.privatizers.rows import Privatizer
+from quietcorpus.transforms.reading.documents import Documents
 from quietcorpus.transforms.reading.spelling import as_text
 
 
@@ -53,11 +54,24 @@ class Draw:
     law: Any = None
 
 
-def drawn(privatizer: Privatizer, sample: Sample) -> Draw:
-    """Draw fresh rows for all sampled documents, in their order."""
-    parts = sample.documents.parts(privatizer.documents_at_once)
+def drawn(
+    privatizer: Privatizer, sample: Sample, numbers: npt.NDArray[np.int64] | None = None
+) -> Draw:
+    """Draw fresh rows for all sampled documents, or those of some numbers, in their order."""
+    documents = sample.documents if numbers is None else _some(sample.documents, numbers)
+    parts = documents.parts(privatizer.documents_at_once)
     rows = pa.concat_tables([privatizer.release(part).rows for part in parts])
-    return Draw(rows, True, sample.labels)
+    labels = sample.labels if numbers is None or sample.labels is None else sample.labels[numbers]
+    return Draw(rows, True, labels)
+
+
+def _some(documents: Documents, numbers: npt.NDArray[np.int64]) -> Documents:
+    return Documents(
+        documents.source,
+        documents.rows[numbers],
+        documents.texts.take(numbers),
+        documents.columns.take(numbers),
+    )
 
 
 def released(output: str, card: Card, columns: Columns, sample: Sample, seed: int) -> Draw:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -12,8 +12,15 @@ import numpy.typing as npt
 from scipy.special import log_softmax, softmax
 
 from quietcorpus.evaluation.attacks.facts import by_candidates, by_normals, some_vectors
-from quietcorpus.evaluation.attacks.linkage import Score, cosines, noisy_means, of_all
+from quietcorpus.evaluation.attacks.linkage import (
+    Score,
+    by_simulations,
+    cosines,
+    noisy_means,
+    of_all,
+)
 from quietcorpus.evaluation.attacks.tradeoff import Curve, Outcomes
+from quietcorpus.evaluation.attacks.word_linkage import Originals
 from quietcorpus.evaluation.classification import FOUR_LAYERS, Folded
 from quietcorpus.evaluation.results import Observation
 from quietcorpus.indexes.candidates import Candidates
@@ -24,12 +31,13 @@ from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.projected_mean import Ball, ProjectedMean
 from quietcorpus.mechanisms.truncation import STEPS, Box, Truncation
 from quietcorpus.pipelines.evaluate import definition
-from quietcorpus.pipelines.evaluate.corpus import Strings
+from quietcorpus.pipelines.evaluate.corpus import Sample, Strings
 from quietcorpus.pipelines.evaluate.draws import Draw, drawn
 from quietcorpus.pipelines.evaluate.encoders import Remembering
 from quietcorpus.pipelines.evaluate.study import (
     FACTS,
     OF_EVERY,
+    REDRAWS,
     Studied,
     Study,
     Views,
@@ -40,11 +48,12 @@ from quietcorpus.pipelines.evaluate.study import (
     learnt,
     way_of,
 )
+from quietcorpus.pipelines.evaluate.word_guesses import BEYOND, DEFINED, TextAttacker
 from quietcorpus.pipelines.kinds.prepare import prepare
 from quietcorpus.pipelines.kinds.sentences import SentencesKind
 from quietcorpus.pipelines.kinds.sentences_by_words import EmbeddedWordsKind
 from quietcorpus.pipelines.spec.spec import Spec
-from quietcorpus.transforms.privatizers.embedded_words import EmbeddedWordsParameters
+from quietcorpus.transforms.privatizers.embedded_words import RUN_WORDS, EmbeddedWordsParameters
 from quietcorpus.transforms.privatizers.rows import Privatizer
 from quietcorpus.transforms.privatizers.sentences import (
     SentencePrivatizer,
@@ -103,6 +112,11 @@ class SentencesStudy(Study):
         self._kind = _prepared(spec)
         self._candidates = _candidates(self._kind)
         self._encoder = Remembering(self._kind.parameters.encoder.open())
+        self._words = _holder(self._kind, sample)
+        if self._words is not None:
+            self.defined = DEFINED
+            self.beyond = f"{BEYOND} Embeddings follow from the words: they tell no more."
+        self._simulated = cache(self._simulate)
         self._originals = cache(self._encoded)
         self._most = _most(self._kind.parameters)
         self._learnt = cache(self._learn)
@@ -124,14 +138,15 @@ class SentencesStudy(Study):
             "the recoder needs.",
             "The two inputs of the definition are a document, and the same with one of its "
             "sentences, at random, replaced by one of another document: of "
-            f"{_MOST_PAIRS:,} documents at most. {definition.NOTE} Encoded words have another "
-            "definition, for which it is not computed.",
+            f"{_MOST_PAIRS:,} documents at most. {definition.NOTE} Encoded words have the "
+            "definition of words: the two inputs differ in a word, and the attacker sees words, or "
+            "their noise, before they are encoded, which tells as much at least.",
         ]
 
     def redraw(self, spec: Spec) -> Draw:
         """Draw a fresh embedding for every document."""
         kind = _prepared(spec)
-        draw = drawn(self._privatizer(kind), self._sample)
+        draw = drawn(self._privatizer(kind.parameters), self._sample)
         return replace(draw, law=kind.parameters)
 
     def references(self, number: int) -> Iterator[Observation]:
@@ -156,27 +171,48 @@ class SentencesStudy(Study):
     def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
         """Yield the measures of a draw."""
         generator = np.random.default_rng([number, 2])
-        column = draw.rows["embedding"].combine_chunks()
-        released = column.flatten().to_numpy().reshape(len(draw.rows), -1).astype(np.float64)
+        released = _embeddings(draw)
         if draw.labels is not None:
             yield from self._classified(draw, draw.labels, released, number)
         if draw.placed:
             own = self._originals(_most(self._law(draw)))
-            views = self._views(draw, own, released)
+            views = replace(self._views(draw, own, released), redrawn=self._redrawn(draw))
             yield from attacks_beside_noise(self._sample, views, generator)
-        law = getattr(self._law(draw), "law", None)
-        if law is not None:
-            own = self._originals(_most(self._law(draw)))
-            yield from definition.observed("release", self._curve(law, own, number))
-            yield from definition.observed("guarantee", definition.of_sentences(law))
+        parameters = self._law(draw)
+        if isinstance(parameters, EmbeddedWordsParameters):
+            assert self._words is not None
+            curves = self._words.told_apart(parameters.words), self._words.worst(parameters.words)
+            for subject, curve in zip(("release", "guarantee"), curves, strict=True):
+                yield from definition.observed(subject, curve, definition.OF_WORDS)
+            return
+        own = self._originals(_most(parameters))
+        yield from definition.observed("release", self._curve(parameters.law, own, number))
+        yield from definition.observed("guarantee", definition.of_sentences(parameters.law))
 
-    def _privatizer(self, kind: SentencesKind | EmbeddedWordsKind) -> Privatizer:
-        """Build the kind's privatizer with a fresh key; it reuses encoded sentences if it can."""
-        if isinstance(kind, EmbeddedWordsKind):
-            return kind.parameters.privatizer(ReleaseKey.fresh())
-        return SentencePrivatizer(
-            kind.parameters, self._candidates, self._encoder, ReleaseKey.fresh()
-        )
+    def _privatizer(self, parameters: SentencesParameters | EmbeddedWordsParameters) -> Privatizer:
+        """Build a privatizer with a fresh key; it reuses encoded sentences if it can."""
+        if isinstance(parameters, EmbeddedWordsParameters):
+            return parameters.privatizer(ReleaseKey.fresh())
+        return SentencePrivatizer(parameters, self._candidates, self._encoder, ReleaseKey.fresh())
+
+    def _redrawn(
+        self, draw: Draw
+    ) -> Callable[[npt.NDArray[np.int64]], list[npt.NDArray[np.float64]]]:
+        """Return a function that releases some documents several times, by a draw's law."""
+        law = self._law(draw)
+
+        def redrawn(numbers: npt.NDArray[np.int64]) -> list[npt.NDArray[np.float64]]:
+            if isinstance(law, EmbeddedWordsParameters):
+                return [every[numbers] for every in self._simulated(law)]
+            draws = (drawn(self._privatizer(law), self._sample, numbers) for _ in range(REDRAWS))
+            return [_embeddings(one) for one in draws]
+
+        return redrawn
+
+    def _simulate(self, law: EmbeddedWordsParameters) -> npt.NDArray[np.float64]:
+        """Release all documents several times, for attackers: (REDRAWS, n, d)."""
+        draws = (drawn(self._privatizer(law), self._sample) for _ in range(REDRAWS))
+        return np.stack([_embeddings(one) for one in draws])
 
     def _law(self, draw: Draw) -> SentencesParameters | EmbeddedWordsParameters:
         """Return the parameters that a draw was made by."""
@@ -243,10 +279,13 @@ class SentencesStudy(Study):
 
     def _views(self, draw: Draw, own: _Originals, released: npt.NDArray[np.float64]) -> Views:
         """Return what attackers go by: the law of the rows, where it is known, or cosines."""
-        law = getattr(self._law(draw), "law", None)
-        if law is None:
-            scores = {"": cosines(released, own.means)}
-            return Views(own.means, released, scores, own.facts(released))
+        parameters = self._law(draw)
+        if isinstance(parameters, EmbeddedWordsParameters):
+            assert self._words is not None
+            sizes = np.minimum(self._words.lengths, parameters.most_runs * RUN_WORDS)
+            score = by_simulations(released, self._simulated(parameters), own.means, sizes)
+            return Views(own.means, released, {"": score}, own.facts(released), score)
+        law = parameters.law
         if isinstance(law, DeepCandidate):
             score, facts = self._by_candidates(law, own, draw.rows["candidate"].to_numpy())
         else:
@@ -335,6 +374,13 @@ class SentencesStudy(Study):
         return Outcomes.of_euclidean(float(law.rate), law.directions, lengths)
 
 
+def _embeddings(draw: Draw) -> npt.NDArray[np.float64]:
+    """Return the released embeddings of a draw, (n, d)."""
+    values = draw.rows["embedding"].combine_chunks().flatten().to_numpy()
+    found: npt.NDArray[np.float64] = values.reshape(len(draw.rows), -1).astype(np.float64)
+    return found
+
+
 def _most(parameters: SentencesParameters | EmbeddedWordsParameters) -> int:
     """Return the number of a document's sentences, or runs of words, that count."""
     if isinstance(parameters, EmbeddedWordsParameters):
@@ -351,6 +397,16 @@ def _prepared(spec: Spec) -> SentencesKind | EmbeddedWordsKind:
     kind = prepare(spec)
     assert isinstance(kind, SentencesKind | EmbeddedWordsKind)
     return kind
+
+
+def _holder(kind: SentencesKind | EmbeddedWordsKind, sample: Sample) -> TextAttacker | None:
+    """Return the attacker who holds the words of the sample, where words are encoded."""
+    if not isinstance(kind, EmbeddedWordsKind):
+        return None
+    words = kind.parameters.words
+    index = words.index.open()
+    offsets, found = index.vocabulary.look_up(words.tokenizer.tokenize(sample.documents.texts))
+    return TextAttacker(index, Originals(offsets, found))
 
 
 def _candidates(kind: SentencesKind | EmbeddedWordsKind) -> Candidates:

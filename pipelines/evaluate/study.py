@@ -46,6 +46,8 @@ MOST_AUTHORS, LEAST_OF_AUTHOR = 50, 10
 LEAST_OF_CLASS = 4 * FOLDS
 _LEAST_OF_GROUP = 30
 _MOST_TOGETHER = 5_000
+REDRAWS = 6
+"""How often an attacker releases anew what it knows."""
 TOGETHER = "by all rows together"
 OF_EVERY = "of every document"
 FACTS = (1, 3, 5)
@@ -116,8 +118,8 @@ class Study(Protocol):
     has_topics: ClassVar[bool] = False
     of_vectors: ClassVar[bool] = False
     of_words: ClassVar[bool] = False
-    defined: ClassVar[str | None] = None
-    beyond: ClassVar[str] = ""
+    defined: str | None = None
+    beyond: str = ""
     notes: list[str]
 
     def __init__(self, studied: Studied) -> None:
@@ -164,6 +166,9 @@ class Views:
         facts: how well released rows fit what is known of originals, likewise.
         logs: logarithms of originals' probabilities, where the law is known.
         known: logarithms of how likely known facts make rows, likewise.
+        styles: features of the rows by which authors are named, (n, d), where not `released`.
+        redrawn: a function that releases some documents anew, several times, and returns the same
+            features, where the attacker can.
     """
 
     raw: Any
@@ -172,6 +177,8 @@ class Views:
     facts: Mapping[str, Score]
     logs: Score | None = None
     known: Mapping[str, Score] = field(default_factory=dict)
+    styles: Any = None
+    redrawn: Callable[[npt.NDArray[np.int64]], Sequence[Any]] | None = None
 
     def dealt(self, order: npt.NDArray[np.int64]) -> Views:
         """Return the rows in another order, from which nothing is learnt except by chance."""
@@ -188,7 +195,9 @@ class Views:
         )
         logs = self.logs
         shuffled = None if logs is None else lambda numbers: logs(order[numbers])
-        return Views(self.raw, self.released[order], scores, facts, shuffled, known)
+        styles = None if self.styles is None else self.styles[order]
+        rows = self.released[order]
+        return Views(self.raw, rows, scores, facts, shuffled, known, styles, self.redrawn)
 
     def agreeing(self, kept: npt.NDArray[np.int64] | None, order: npt.NDArray[np.int64]) -> Views:
         """Return the views of an attacker who rules out rows that differ in kept columns.
@@ -302,7 +311,9 @@ def _authorship(
     if found is None:
         return
     rows, names = found
-    right = attributed(views.raw[rows], views.released[rows], names, generator)
+    styles = views.released if views.styles is None else views.styles
+    redrawn = views.redrawn or (lambda numbers: [views.raw[numbers]])
+    right = attributed(lambda known: redrawn(rows[known]), styles[rows], names, generator)
     yield share_found("authorship", subject, right)
 
 

@@ -52,6 +52,11 @@ from quietcorpus.transforms.privatizers.words import WordMechanism, WordsParamet
 from quietcorpus.transforms.reading.documents import Corpus
 from quietcorpus.transforms.reading.sources import batches
 
+DEFINED = "one word of one document"
+BEYOND = (
+    "The definition's neighbours may differ in any words of one document: an attacker may tell "
+    "those apart more often."
+)
 SECRETS = 1 << 15
 """The most words that the attacker considers, the likeliest ones."""
 DRAWS = 1 << 14
@@ -166,6 +171,11 @@ class TextAttacker:
     def __init__(self, index: WordIndex, originals: Originals) -> None:
         self._index, self._originals = index, originals
         self._seed = np.random.SeedSequence()
+
+    @property
+    def lengths(self) -> Ids:
+        """Return the lengths of documents, int64 (n,)."""
+        return self._originals.lengths
 
     def likelihoods(self, parameters: WordsParameters, released: Ids) -> Score:
         """Return the score of originals by the probability of what was released."""

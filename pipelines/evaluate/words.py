@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import scipy.sparse as sp
 
+from quietcorpus.evaluation.attacks.authorship import weighted
 from quietcorpus.evaluation.attacks.inversion import by_frequency
 from quietcorpus.evaluation.attacks.linkage import Score, agreeing, bag_cosines, cosines
 from quietcorpus.evaluation.attacks.word_linkage import Originals
@@ -24,6 +25,7 @@ from quietcorpus.pipelines.evaluate.corpus import texts_of
 from quietcorpus.pipelines.evaluate.definition import NOTE, observed
 from quietcorpus.pipelines.evaluate.draws import Draw, drawn
 from quietcorpus.pipelines.evaluate.study import (
+    REDRAWS,
     Studied,
     Study,
     Views,
@@ -39,6 +41,8 @@ from quietcorpus.pipelines.evaluate.study import (
     remembered,
 )
 from quietcorpus.pipelines.evaluate.word_guesses import (
+    BEYOND,
+    DEFINED,
     SECRETS,
     Attack,
     TextAttacker,
@@ -63,11 +67,8 @@ class WordsStudy(Study):
 
     swept = frozenset({"epsilon", "document_epsilon", "mechanism"})
     of_words = True
-    defined = "one word of one document"
-    beyond = (
-        "The definition's neighbours may differ in any words of one document: an attacker may tell "
-        "those apart more often."
-    )
+    defined = DEFINED
+    beyond = BEYOND
 
     def __init__(self, studied: Studied) -> None:
         self._sample = studied.sample
@@ -330,7 +331,22 @@ class WordsStudy(Study):
         if law is None:
             return views
         logs = self._holder.likelihoods(law, words.astype(np.int64))
-        return replace(views, scores={"by likelihood": logs, **views.scores}, logs=logs)
+        counts = views.released
+
+        def redrawn(numbers: npt.NDArray[np.int64]) -> list[sp.csr_array]:
+            draws = (self._redrawn(law, numbers) for _ in range(REDRAWS))
+            return [weighted(draw, counts) for draw in draws]
+
+        scores = {"by likelihood": logs, **views.scores}
+        styles = weighted(counts, counts)
+        return replace(views, scores=scores, logs=logs, styles=styles, redrawn=redrawn)
+
+    def _redrawn(self, law: WordsParameters, numbers: npt.NDArray[np.int64]) -> sp.csr_array:
+        """Count the words of some documents in a fresh release."""
+        privatizer = WordPrivatizer(law, self._index, ReleaseKey.fresh())
+        texts = drawn(privatizer, self._sample, numbers).rows["text"].combine_chunks()
+        offsets, words = self._index.vocabulary.look_up(self._parameters.tokenizer.spelled(texts))
+        return counted(offsets, words, len(self._index.vocabulary))
 
     def _views_of(self, counts: sp.csr_array) -> Views:
         """Return documents as they are, and as their words were counted, whatever the length."""

@@ -33,7 +33,7 @@ from quietcorpus.indexes.recoder import means
 from quietcorpus.indexes.sentences import split
 from quietcorpus.indexes.tokenizer import tokenize
 from quietcorpus.indexes.word_index import open_index
-from quietcorpus.pipelines.evaluate.definition import EXACT
+from quietcorpus.pipelines.evaluate.definition import EXACT, OF_WORDS
 from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
 
 if TYPE_CHECKING:
@@ -294,6 +294,32 @@ def test_the_number_of_sentences_that_count(
         assert known["facts", "release"] > 0.75
         every = figures(content, "by 3 sentences of every document", most_sentences="12")
         assert every["facts", "release"] > known["facts", "release"]
+
+
+def test_encoded_words(
+    workspace: Workspace,
+    lee_texts: list[str],
+    sentences: Callable[..., dict[str, Any]],
+    word_index: Path,
+) -> None:
+    # Kills: linkage by simulated releases of other documents; no figure of the definition, or that
+    # of sentences; a control in which rows stay in order.
+    write_corpus(workspace, lee_texts[-DOCUMENTS:])
+    block = {"mechanism": "madlib", "utility": ..., "index": str(word_index), "epsilon": 12}
+    workspace.release({"input": KEPT} | sentences(**block))
+    done = evaluate(workspace, "--draws", "1", "--user", "user", "--no-audit")
+    assert done.returncode == 0, done.stderr
+    content = content_of(workspace)
+    own = figures(content)
+    for way in ("", "by all rows together"):
+        linked = figures(content, way)
+        assert linked["linkage", "release"] > 0.5
+        assert linked["linkage", "noise"] <= linked_by_chance(1)
+    assert own["authorship", "noise"] < 0.5
+    law = figures(content, OF_WORDS)
+    assert 0.5 < law["definition", "release"] <= law["definition", "guarantee"] <= 1
+    assert "knows all but one word of one document" in content["verdict"]["strongest"][0]
+    assert_silent(workspace, done.stdout + done.stderr, SECRETS)
 
 
 def test_histogram(workspace: Workspace, lee_texts: list[str]) -> None:

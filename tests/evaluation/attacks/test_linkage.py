@@ -17,6 +17,7 @@ from quietcorpus.evaluation.attacks.linkage import (
     agreeing,
     bag_cosines,
     bag_distances,
+    by_simulations,
     cosines,
     in_bins,
     linked,
@@ -289,3 +290,32 @@ def test_what_cannot_be_is_never_linked_to_it() -> None:
     assert (found[0], found[1]) == (1, 1)
     with pytest.raises(ValueError, match="1 documents cannot be mistaken"):
         linked_together(lambda numbers: scores[numbers], 1)
+
+
+def test_releases_that_an_attacker_draws_link_more_than_cosines_do() -> None:
+    # Rows of 30 dimensions, of which 10 are mostly noise. Kills: cosines with what rows are on
+    # average (.16 of 200 are linked at most), noise that is taken for even, means of few releases
+    # that are not drawn in, sizes of others. Found are .54 to .71, all together .89 to .97.
+    generator = np.random.default_rng()
+    originals, sizes = generator.normal(size=(200, 8)), generator.integers(1, 20, 200)
+    means = 0.3 * originals @ generator.normal(size=(8, 30))
+    means += generator.normal(0, 0.3, means.shape)
+    spread = np.where(np.arange(30) < 10, 16, 0.6) / np.sqrt(sizes)[:, None]
+    released, *simulated = means + spread * generator.normal(size=(7, 200, 30))
+    score = by_simulations(released, np.array(simulated), originals, sizes)
+    assert linked(cosines(released, means), 200).mean() < 0.3
+    assert linked(score, 200).mean() > 0.4
+    assert linked_together(score, 200).mean() > 0.75
+    order = generator.permutation(200)  # the control; Pr[Poisson(1) > 10] is 1e-8
+    for found in (linked, linked_together):
+        assert found(lambda numbers: score(order[numbers]), 200).sum() <= 10
+
+
+def test_releases_that_tell_nothing_link_nothing() -> None:
+    # Kills: rows, or the order of originals, that are used to find means.
+    generator = np.random.default_rng()
+    noise = generator.normal(size=(7, 200, 10))
+    score = by_simulations(noise[0], noise[1:], generator.normal(size=(200, 5)), np.full(200, 3))
+    assert linked(score, 200).sum() <= 10
+    flat = by_simulations(np.zeros((9, 4)), np.zeros((3, 9, 4)), np.zeros((9, 2)), np.zeros(9))
+    assert linked(flat, 9).sum() == pytest.approx(1)  # rows of documents without words
