@@ -227,7 +227,7 @@ def _content(
     comparison: Comparison, measured: Sequence[MeasuredDraw], audits: dict[str, Any] | None
 ) -> dict[str, Any]:
     card, sample, columns = comparison.card, comparison.sample, comparison.columns
-    study = comparison.measures
+    study = comparison.study
     found = results.figures(measured)
     findings = _findings(comparison, found, audits)
     total = card.guarantee.parameters.guarantee
