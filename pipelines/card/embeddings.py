@@ -280,7 +280,11 @@ def _check_vectors(output: str, card: Card) -> None:
     )
     if replace(manifest, files=(), version=own.version) != own:
         raise InputError(f"{output}/{INDEX}: its {MANIFEST} is not that of the vectors")
-    if not _are_measured(manifest, values, index.codes):
+    try:
+        fits = _are_measured(manifest, values, index.codes)
+    except (ArithmeticError, LookupError, TypeError, ValueError):
+        fits = False
+    if not fits:
         raise InputError(f"{output}/{INDEX}: its {MANIFEST} has distances of other vectors")
 
 

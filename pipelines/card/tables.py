@@ -63,7 +63,7 @@ def schema_of(uri: str, file: pq.ParquetFile, expected: FileFormat, card: Card) 
     if found != stated:
         raise InputError(f"{uri}: its columns are not in order, or one stands twice")
     with readable(uri):
-        written = _written_schema(uri, file)
+        written, stored = _written_schema(uri, file)
     types = dict(zip(columns, expected.types or (), strict=False))
     if expected.is_data and card.id_column is not None:
         types.pop("id")
@@ -73,7 +73,9 @@ def schema_of(uri: str, file: pq.ParquetFile, expected: FileFormat, card: Card) 
             raise InputError(
                 f"{uri}: the column {field.name} is not of the type that it is written as"
             )
-    return written
+    # Arrow names the entries of maps anew where it reads a schema, but not where it reads a table.
+    as_read = file.schema_arrow.remove_metadata()
+    return as_read if bytes(as_read.serialize()) == stored else written
 
 
 def _is_written(field: pa.Field, kind: pa.DataType | None, *, copied: bool) -> bool:
@@ -98,17 +100,16 @@ def _with_elements(kind: Any) -> Any:
     return kind
 
 
-def _written_schema(uri: str, file: pq.ParquetFile) -> pa.Schema:
-    """Return the Arrow schema in a file's metadata, which must have nothing else."""
+def _written_schema(uri: str, file: pq.ParquetFile) -> tuple[pa.Schema, bytes]:
+    """Return the Arrow schema in a file's metadata, which must have nothing else, and its bytes."""
     found = dict(file.metadata.metadata or {})
-    schema = None
-    if set(found) == {_SCHEMA}:
-        schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(found[_SCHEMA])))
-    if schema is None or schema.metadata is not None:
+    stored = base64.b64decode(found.pop(_SCHEMA, b""))
+    schema = pa.ipc.read_schema(pa.py_buffer(stored))
+    if found or schema.metadata is not None:
         raise InputError(f"{uri}: its metadata are not those of a release's file")
     if schema.names != file.schema_arrow.names:
         raise InputError(f"{uri}: its columns are not stored as a release stores them")
-    return schema
+    return schema, stored
 
 
 def check(

@@ -1,0 +1,422 @@
+"""Forged files of releases, whose digests fit: bytes that no reader shows, and rows of no law."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from golden_releases import HERE, KINDS, WEAK, fixed
+from parquet_parts import DICTIONARY, ParquetParts, put, repack, unpacked, value
+from tampering import DATA, cover_up, edit_card, redress, refused, rewrite
+
+from quietcorpus.pipelines.card import rows as document_rows
+from quietcorpus.pipelines.card.verify import verified
+from quietcorpus.pipelines.engine.engine import Engine
+from quietcorpus.pipelines.release.release import release as run
+from quietcorpus.pipelines.spec.loading import load_spec
+
+Change = Callable[[Path], Any]
+NOTE = b"Anna, positive"
+ROWS = 120
+VOCABULARY, TEXTS = "vocabulary.parquet", "texts.parquet"
+OWN_BYTES = "not the bytes that a release writes"
+FRAME = b"\x50\x2a\x4d\x18" + len(NOTE).to_bytes(4, "little") + NOTE
+"""A frame that every reader of Zstandard skips."""
+
+
+@pytest.fixture
+def copied(golden: Path, tmp_path: Path) -> Callable[[str], Path]:
+    """Copies that a test may spoil."""
+    return lambda name: shutil.copytree(golden / f"out-{name}", tmp_path / "out")
+
+
+def last_page(parts: ParquetParts) -> list[Any]:
+    return parts.chunks[-1][1][-1]
+
+
+def metadata(parts: ParquetParts) -> Any:
+    return value(parts.chunks[-1][0], 3)
+
+
+def unused_entry(parts: ParquetParts) -> None:
+    """Add an entry that no row uses to the dictionary of strings, if there is one."""
+    for chunk, pages, _ in parts.chunks:
+        header = pages[0][0]
+        if value(value(chunk, 3), 1) == 6 and value(header, 1) == DICTIONARY:
+            repack(pages[0], unpacked(pages[0]) + len(NOTE).to_bytes(4, "little") + NOTE)
+            put(value(header, 7), 1, 5, value(value(header, 7), 1) + 1)
+            return
+    parts.chunks[-1][2].extend(NOTE)  # else, as bytes
+
+
+def further_page(parts: ParquetParts) -> None:
+    header = [[1, 5, 1], [2, 5, len(NOTE)], [3, 5, len(NOTE)], [6, 12, []]]
+    parts.chunks[-1][1].append([header, NOTE])
+
+
+def after_the_values(parts: ParquetParts) -> None:
+    repack(last_page(parts), unpacked(last_page(parts)) + NOTE)
+
+
+def skipped_frame(parts: ParquetParts) -> None:
+    last_page(parts)[1] += FRAME
+
+
+HIDDEN: dict[str, Callable[[ParquetParts], Any]] = {
+    "after the last page": lambda p: p.chunks[-1][2].extend(NOTE),
+    "a page after all values": further_page,
+    "a field of a page's header": lambda p: put(last_page(p)[0], 99, 8, NOTE),
+    "statistics of a page": lambda p: put(value(last_page(p)[0], 5), 5, 12, [[1, 8, NOTE]]),
+    "a checksum of a page": lambda p: put(last_page(p)[0], 4, 5, 1234567),
+    "a frame that is skipped": skipped_frame,
+    "after the values of a page": after_the_values,
+    "an unused entry of a dictionary": unused_entry,
+    "metadata of a column chunk": lambda p: put(
+        metadata(p), 8, 9, (12, [[[1, 8, b"note"], [2, 8, NOTE]]])
+    ),
+    "statistics of a column chunk": lambda p: put(metadata(p), 12, 12, [[5, 8, NOTE]]),
+    "no statistics": lambda p: metadata(p).__delitem__(
+        [one[0] for one in metadata(p)].index(12) if value(metadata(p), 12) else 0
+    ),
+    "a number of a column chunk": lambda p: put(metadata(p), 6, 6, 123456789),
+    "encodings that are none": lambda p: put(metadata(p), 2, 9, (5, [0, 3, 8, 4])),
+    "another file of a column chunk": lambda p: put(p.chunks[-1][0], 1, 8, NOTE),
+    "a field of the footer": lambda p: put(p.footer, 90, 8, NOTE),
+    "another writer": lambda p: put(p.footer, 6, 8, b"parquet-cpp-arrow version 65.110.110"),
+    "columns that are sorted": lambda p: put(
+        value(p.footer, 4)[1][0], 4, 9, (12, [[[1, 5, 0], [2, 1, True], [3, 1, True]]])
+    ),
+    "a number of a column": lambda p: put(value(p.footer, 2)[1][1], 9, 5, 4711),
+    "the name of the root": lambda p: put(value(p.footer, 2)[1][0], 4, 8, NOTE),
+}
+PLACES = {"words": DATA, "bag-of-words": VOCABULARY, "public-texts": TEXTS}
+
+
+def hide(release: Path, path: str, change: Callable[[ParquetParts], Any]) -> None:
+    parts = ParquetParts((release / path).read_bytes())
+    change(parts)
+    cover_up(release, path, parts.content())
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_a_file_that_is_taken_apart_is_the_same(golden: Path, name: str) -> None:
+    # The forger of this module changes nothing but what it means to.
+    content = (golden / f"out-{name}" / PLACES[name]).read_bytes()
+    assert ParquetParts(content).content() == content
+
+
+@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize("place", HIDDEN)
+def test_bytes_that_no_reader_shows_are_refused(
+    copied: Callable[[str], Path], name: str, place: str
+) -> None:
+    # Kills: a table that is compared by what readers show of it.
+    release = copied(name)
+    hide(release, PLACES[name], HIDDEN[place])
+    assert f"{PLACES[name]}: " in refused(release)
+
+
+@pytest.mark.parametrize("software", ["code_sha256", "pyarrow"])
+def test_files_of_other_software_are_named_where_they_differ(
+    copied: Callable[[str], Path], software: str
+) -> None:
+    # Kills: a release of another version that is refused, and one whose bytes count as compared.
+    release = copied("words")
+    if software == "pyarrow":
+        edit_card(release, lambda card: card["software"].update(pyarrow="1.0.0"))
+    else:
+        edit_card(release, lambda card: card.update(code_sha256="0" * 64))
+    redress(release)
+    assert DATA not in verified(str(release)).not_compared
+    hide(release, DATA, HIDDEN["a field of the footer"])
+    assert DATA in verified(str(release)).not_compared
+
+
+def written(release: Path, path: str, table: pa.Table, **options: Any) -> None:
+    pq.write_table(table, release / path, **{"compression": "zstd"} | options)
+    cover_up(release, path, (release / path).read_bytes())
+
+
+WRITTEN: dict[str, tuple[dict[str, Any], str]] = {
+    "row groups of a row": ({"row_group_size": 1}, "its row groups do not end where"),
+    "another codec": ({"compression": "gzip"}, OWN_BYTES),
+    "no compression": ({"compression": "none"}, OWN_BYTES),
+    "other pages": ({"data_page_version": "2.0"}, OWN_BYTES),
+    "an index of pages": ({"write_page_index": True}, OWN_BYTES),
+}
+
+
+@pytest.mark.parametrize("way", WRITTEN)
+def test_tables_are_written_in_one_way(copied: Callable[[str], Path], way: str) -> None:
+    # Kills: row groups that tell which documents were read together.
+    options, message = WRITTEN[way]
+    release = copied("words")
+    written(release, DATA, pq.read_table(release / DATA), **{"use_dictionary": False} | options)
+    assert f"{DATA}: {message}" in refused(release)
+
+
+def values(path: str, name: str, change: Callable[[list[Any]], Any]) -> Change:
+    """Change the values of a column, and write its digest and the pages anew."""
+
+    def changed(table: pa.Table) -> pa.Table:
+        found = table[name].to_pylist()
+        change(found)
+        place = table.schema.get_field_index(name)
+        return table.set_column(place, table.schema.field(name), pa.array(found, table[name].type))
+
+    return lambda release: (rewrite(release, path, changed), redress(release))
+
+
+def first(text: str) -> Callable[[list[Any]], Any]:
+    return lambda found: found.__setitem__(0, text)
+
+
+def in_order(path: str, by: str) -> Change:
+    """Sort rows, such as by where they come from."""
+
+    def changed(table: pa.Table) -> pa.Table:
+        return table.sort_by([(by, "descending")])
+
+    return lambda release: (rewrite(release, path, changed), redress(release))
+
+
+SENTENCE = "a term is not a word that the tokenizer finds"
+OF_TEXT = "text has a word that the tokenizer does not find"
+MANY = " ".join(a + b for a in "cdfgjk" for b in "aeiou")
+ROW: dict[str, tuple[str, Change, str]] = {
+    "a sentence": ("bag-of-words", values(VOCABULARY, "term", first("anna has it")), SENTENCE),
+    "an address": ("bag-of-words", values(VOCABULARY, "term", first("anna@x.org")), SENTENCE),
+    "a capital": ("histogram", values(VOCABULARY, "term", first("Anna")), SENTENCE),
+    "terms in another order": (
+        "histogram",
+        values(VOCABULARY, "term", lambda v: v.reverse()),
+        "its terms are not in ascending order",
+    ),
+    "a number in a text": ("words", values(DATA, "text", first("born 1980")), OF_TEXT),
+    "an address in a text": ("words", values(DATA, "text", first("at anna@x.org")), OF_TEXT),
+    "a capital in a text": ("words", values(DATA, "text", first("Anna")), OF_TEXT),
+    "a hidden space in a text": ("words", values(DATA, "text", first("be\u200bbi")), OF_TEXT),
+    "words beyond the index": (
+        "words",
+        values(DATA, "text", first(MANY)),
+        "text has more different words than the index",
+    ),
+    "rows in their order": ("words", in_order(DATA, "id"), "its rows are not in the order of"),
+    "a text of two numbers": (
+        "public-texts",
+        values(TEXTS, "text", lambda v: v.__setitem__(0, v[1])),
+        "a number of the pool has two texts, or a text has two numbers",
+    ),
+}
+
+
+@pytest.mark.parametrize("forgery", ROW)
+def test_rows_that_no_release_writes_are_refused(
+    copied: Callable[[str], Path], forgery: str
+) -> None:
+    # Kills: text that is released as terms, order that tells where rows come from.
+    name, change, message = ROW[forgery]
+    release = copied(name)
+    change(release)
+    assert message in refused(release)
+
+
+def index_file(name: str, change: Callable[[bytes], bytes]) -> Change:
+    """Change a file of the index, with its digests in the manifest and on the card."""
+
+    def changed(release: Path) -> None:
+        content = change((release / "index" / name).read_bytes())
+        cover_up(release, f"index/{name}", content)
+        entry = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        edit_manifest(
+            release, lambda m: next(f for f in m["files"] if f["path"] == name).update(entry)
+        )
+
+    return changed
+
+
+def edit_manifest(release: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    """Change the manifest, in its own form."""
+    content = json.loads((release / "index/manifest.json").read_text())
+    change(content)
+    cover_up(release, "index/manifest.json", (json.dumps(content, indent=2) + "\n").encode())
+
+
+def with_comment(content: bytes) -> bytes:
+    """Write a comment into the header of an array."""
+    size = int.from_bytes(content[8:10], "little")
+    header = content[10 : 10 + size].rstrip() + b" #" + NOTE
+    header += b" " * (-(len(header) + 11) % 64) + b"\n"
+    return content[:8] + len(header).to_bytes(2, "little") + header + content[10 + size :]
+
+
+def manifest(**given: Any) -> Change:
+    return lambda release: edit_manifest(release, lambda found: found.update(given))
+
+
+def distances(metric: str, **given: Any) -> Change:
+    return lambda release: edit_manifest(
+        release, lambda found: found["distances"][metric].update(given)
+    )
+
+
+def spaces(release: Path) -> None:
+    path = "index/manifest.json"
+    cover_up(release, path, (release / path).read_bytes() + b" \t" * 9)
+
+
+FILES: dict[str, Change] = {
+    **{
+        f"bytes after {name}": index_file(name, lambda content: content + NOTE)
+        for name in ("words.arrow", "slots.npy", "vectors.npy", "codes.npy")
+    },
+    "a comment in a header": index_file("vectors.npy", with_comment),
+    "spaces after the manifest": spaces,
+    "another builder": manifest(builder="Anna, positive"),
+    "another seed": manifest(seed=10**30),
+    "another source": manifest(source={"uri": "Anna", "sha256": "0" * 64}),
+    "text for a measure": manifest(measures={"note": "Anna"}),
+    "a language": manifest(language="de"),
+    "small distances": distances("euclidean", mean="1/1000000", maximum="1/1000"),
+    "a short maximum": distances("euclidean", maximum="1.5", largest_met="1.5"),
+    "few bits": distances("hamming", mean="1.0"),
+    "text for a unit": distances("hamming", unit="Anna"),
+    "bytes after the vectors": lambda r: cover_up(
+        r, "vectors.bin", (r / "vectors.bin").read_bytes() + NOTE
+    ),
+    "spaces in the vectors": lambda r: cover_up(
+        r, "vectors.txt", (r / "vectors.txt").read_bytes().replace(b" ", b"  ", 1)
+    ),
+}
+
+
+@pytest.mark.parametrize("forgery", FILES)
+def test_files_that_are_no_tables_are_written_again(
+    copied: Callable[[str], Path], forgery: str
+) -> None:
+    # Kills: forms of vectors that are compared as parsed, a manifest that says anything.
+    release = copied("word-embeddings")
+    FILES[forgery](release)
+    redress(release)
+    message = refused(release)
+    assert "/index" in message or "/vectors" in message
+
+
+def not_utf8(parts: ParquetParts) -> None:
+    put(value(parts.footer, 2)[1][1], 4, 8, b"\xff\xfe")
+
+
+HOSTILE: dict[str, Callable[[ParquetParts], Any]] = {
+    "a name that is not UTF-8": not_utf8,
+    "no schema": lambda p: put(p.footer, 2, 9, (12, [])),
+    "a schema of Arrow that is none": lambda p: value(p.footer, 5)[1][0].__setitem__(
+        1, [2, 8, b"AAAA"]
+    ),
+    "a key that is not UTF-8": lambda p: value(p.footer, 5)[1][0].__setitem__(0, [1, 8, b"\xff"]),
+    "a codec that is none": lambda p: put(metadata(p), 4, 5, 77),
+    "a row group of a terabyte": lambda p: put(value(p.footer, 4)[1][0], 2, 6, 1 << 40),
+    "rows below zero": lambda p: put(value(p.footer, 4)[1][0], 3, 6, -1),
+}
+
+
+@pytest.mark.parametrize("fault", HOSTILE)
+def test_a_hostile_table_is_refused_in_a_line(copied: Callable[[str], Path], fault: str) -> None:
+    # Kills: an error of Arrow, or of Python, that ends the command as a fault of ours.
+    release = copied("words")
+    hide(release, DATA, HOSTILE[fault])
+    assert f"{DATA}: " in refused(release)
+
+
+TYPES: dict[str, Any] = {
+    "email": [f"p{n}@x.org" for n in range(ROWS)],
+    "number": pa.array(range(ROWS), pa.uint64()),
+    "half": pa.array(np.arange(ROWS, dtype=np.float16)),
+    "none": pa.nulls(ROWS),
+    "moments": pa.array(range(ROWS), pa.timestamp("ns", "Europe/Berlin")),
+    "categories": pa.array(["xy"[n % 2] for n in range(ROWS)]).dictionary_encode(),
+    "long": pa.array([str(n) * 3000 for n in range(ROWS)], pa.large_string()),
+    "lists": [[None, n] if n % 2 else None for n in range(ROWS)],
+    "fixed": pa.array([[n, 2] for n in range(ROWS)], pa.list_(pa.int32(), 2)),
+    "struct": [{"a.b": [n], "c": {"d": str(n)}} for n in range(ROWS)],
+    "map": pa.array([[("k", n)] for n in range(ROWS)], pa.map_(pa.string(), pa.int64())),
+    "bytes": [bytes([n, 255]) for n in range(ROWS)],
+}
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A release with ids and copied columns of many types; nobody may change it."""
+    folder = tmp_path_factory.mktemp("kept")
+    with fixed(folder):
+        corpus = pq.read_table("corpus.parquet")
+        for name, column in TYPES.items():
+            corpus = corpus.append_column(name, pa.array(column))
+        ids = pa.array([f"d{n}" for n in range(ROWS)])
+        pq.write_table(corpus.append_column("doc", ids), "corpus.parquet", row_group_size=50)
+        source = {"path": f"{HERE}/corpus.parquet", "id": "doc", "keep": ["doc", *TYPES]}
+        block = {"kind": "words"} | KINDS["words, vickrey"]
+        spec = {"release": "kept", "input": source, "mechanism": block, "accept": WEAK}
+        Path("spec.yaml").write_text(json.dumps(spec | {"output": f"{HERE}/out"}))
+        run(load_spec("spec.yaml"), Engine([], 1), lambda: None)
+    return folder / "out"
+
+
+def test_copied_columns_of_all_types_are_compared_in_whole(kept: Path) -> None:
+    # Kills: bytes that are written otherwise where a column is nested, or a dictionary.
+    assert verified(str(kept)).not_compared == ()
+
+
+def not_accepted(release: Path) -> None:
+    edit_card(release, lambda card: card["accepted"].remove("kept-addresses"))
+    redress(release)
+
+
+OF_COPIES: dict[str, tuple[Change, str]] = {
+    "an id twice": (
+        values(DATA, "id", lambda v: v.__setitem__(0, v[1])),
+        "data: the column id has a value twice",
+    ),
+    "addresses that are not accepted": (
+        not_accepted,
+        "data: the column email looks like e-mail addresses; the card accepts none",
+    ),
+    "an unused entry": (
+        lambda r: hide(r, DATA, unused_entry),
+        f"{DATA}: {OWN_BYTES}",
+    ),
+}
+
+
+@pytest.mark.parametrize("forgery", OF_COPIES)
+def test_copied_columns_are_those_of_a_release(kept: Path, tmp_path: Path, forgery: str) -> None:
+    # Kills: an id that is believed to be unique, addresses that the card does not mention.
+    change, message = OF_COPIES[forgery]
+    release = shutil.copytree(kept, tmp_path / "out")
+    change(release)
+    assert message in refused(release)
+
+
+def test_ids_of_too_many_documents_are_named(golden: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Kills: a promise of unique ids that nothing compared.
+    monkeypatch.setattr(document_rows, "MOST_IDS", ROWS - 1)
+    (left,) = verified(str(golden / "out-words")).not_compared
+    assert left == "whether ids are unique, of more than 119 documents"
+
+
+def test_a_tokenizer_that_is_not_here_is_named(copied: Callable[[str], Path]) -> None:
+    # Kills: words that count as compared under a rule that this process does not have.
+    release = copied("bag-of-words")
+    edit_card(
+        release, lambda card: card["mechanism"].update(tokenizer="unicode-words-v1 (Unicode 1)")
+    )
+    redress(release)
+    (left,) = verified(str(release)).not_compared
+    assert left == "words with the tokenizer, which is not installed here"
