@@ -10,6 +10,7 @@ import base64
 import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain, repeat
 from typing import IO, Any, cast
 
 import numpy as np
@@ -28,6 +29,13 @@ _SCHEMA = b"ARROW:schema"
 _FRESH = r"^[0-9a-f]{32}$"
 # The bytes of a row group that is read: of a larger file, as many times its size.
 _LARGEST_GROUP, _MOST_TIMES = 1 << 32, 64
+_BYTES_OF_VALUE = 16  # with its levels
+# Of Thrift's compact protocol: types, the size of a list that is given in digits, and the bits of
+# the largest number.
+_BOOLEANS, _BINARY, _LISTS, _STRUCT = (1, 2), 8, (9, 10), 12
+_WIDTHS = {1: 0, 2: 0, 3: 1, 7: 8}
+_LONG, _BITS = 15, 64
+_PAGES = (5, 7, 8)  # the fields of a page's header with its number of values
 
 
 @contextmanager
@@ -127,7 +135,7 @@ def check(
     InputError for values that no release has.
     """
     size, dictionaries = _writing(expected, card)
-    _check_sizes(uri, file, size, len(content))
+    _check_sizes(uri, file, size, content)
     same = _Same(content)
     groups = _groups(uri, file, schema, expected, card, each)
     with readable(uri):
@@ -147,20 +155,76 @@ def _writing(expected: FileFormat, card: Card) -> tuple[int | None, Any]:
         return None, card.kept
 
 
-def _check_sizes(uri: str, file: pq.ParquetFile, rows: int | None, size: int) -> None:
+def _check_sizes(uri: str, file: pq.ParquetFile, rows: int | None, content: bytes) -> None:
     """Check where row groups end, and that none is too large to be read."""
     groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
     total = file.metadata.num_rows
     full, rest = divmod(total, rows or max(total, 1))
-    own = [rows or total] * full + [rest] * (rest > 0)
     # An empty table is written as one row group, or as none.
-    if [group.num_rows for group in groups] not in ([own] if total else [[], [0]]):
+    fits = len(groups) == full + (rest > 0) if total else len(groups) <= 1
+    own = chain(repeat(rows or total, full), [rest])
+    if not fits or any(group.num_rows != size for group, size in zip(groups, own, strict=False)):
         raise InputError(f"{uri}: its row groups do not end where a release ends them")
-    # Not of single columns: Arrow 25 ends the process where their metadata are hostile.
-    if max((group.total_byte_size for group in groups), default=0) > max(
-        _LARGEST_GROUP, _MOST_TIMES * size
-    ):
+    with readable(uri):
+        largest = max(_sizes(content), default=0)
+    if largest > max(_LARGEST_GROUP, _MOST_TIMES * len(content)):
         raise InputError(f"{uri}: a row group is too large to be read")
+
+
+def _sizes(content: bytes) -> Iterator[int]:
+    """Yield the bytes that each row group takes, by the headers of its pages.
+
+    Arrow believes these headers. It is not asked: where the metadata of a column are hostile,
+    Arrow 25 ends the process.
+    """
+    footer, _ = _struct(content, len(content) - 8 - int.from_bytes(content[-8:-4], "little"))
+    for group in footer[4]:
+        size = 0
+        for column in (chunk[3] for chunk in group[1]):
+            at = min(filter(None, (column.get(11), column[9])))
+            end = at + column[7]
+            while at < end:
+                header, at = _struct(content, at)
+                values = next((header[kind][1] for kind in _PAGES if kind in header), 0)
+                size += max(header[2], 0) + _BYTES_OF_VALUE * max(values, 0)
+                at += max(header[3], 0)
+        yield size
+
+
+def _struct(content: bytes, at: int) -> tuple[dict[int, Any], int]:
+    """Read a struct of Thrift's compact protocol, by the numbers of its fields; return its end."""
+    found: dict[int, Any] = {}
+    field = 0
+    while content[at]:
+        step, kind = divmod(content[at], 16)
+        field, at = (field + step, at + 1) if step else _number(content, at + 1)
+        found[field], at = _value(content, at, kind)
+    return found, at + 1
+
+
+def _value(content: bytes, at: int, kind: int) -> tuple[Any, int]:
+    if kind in _WIDTHS:
+        return None, at + _WIDTHS[kind]
+    if kind == _BINARY:
+        size, at = _number(content, at, signed=False)
+        return None, at + size
+    if kind in _LISTS:
+        size, of = divmod(content[at], 16)
+        size, at = _number(content, at + 1, signed=False) if size == _LONG else (size, at + 1)
+        items = []
+        for _ in range(size * (of not in _BOOLEANS)):
+            item, at = _value(content, at, of)
+            items.append(item)
+        return items, at + size * (of in _BOOLEANS)
+    return _struct(content, at) if kind == _STRUCT else _number(content, at)
+
+
+def _number(content: bytes, at: int, *, signed: bool = True) -> tuple[int, int]:
+    found, shift, more = 0, 0, True
+    while more and shift < _BITS:
+        found |= (content[at] & 127) << shift
+        more, at, shift = content[at] > 127, at + 1, shift + 7
+    return ((found >> 1) ^ -(found & 1) if signed else found), at
 
 
 def _groups(

@@ -322,7 +322,8 @@ HOSTILE: dict[str, Callable[[ParquetParts], Any]] = {
     ),
     "a key that is not UTF-8": lambda p: value(p.footer, 5)[1][0].__setitem__(0, [1, 8, b"\xff"]),
     "a codec that is none": lambda p: put(metadata(p), 4, 5, 77),
-    "a row group of a terabyte": lambda p: put(value(p.footer, 4)[1][0], 2, 6, 1 << 40),
+    "a page of a billion values": lambda p: put(value(last_page(p)[0], 5), 1, 5, 1 << 30),
+    "sizes that are none": lambda p: put(metadata(p), 16, 12, [[1, 6, 9], [2, 9, (6, [1, 2])]]),
     "rows below zero": lambda p: put(value(p.footer, 4)[1][0], 3, 6, -1),
 }
 
