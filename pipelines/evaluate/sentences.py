@@ -67,6 +67,7 @@ _OF_ORIGINALS = "learnt from originals"
 _AS_PUBLISHED = "network of four layers learnt from recoded originals"
 _LEAST_WIDTH = 1e-4  # of a dimension of the box, as a share of its lower end
 _MOST_PAIRS = 1_000
+_SIMULATED_RUNS, _MOST_REDRAWS = 40_000, 16
 _LIKENESS = 6  # of documents with what is known, in logarithms of weights for each unit of cosine
 _BANDS = ((1, 3), (4, 7), (8, 15), (16, 10**9))
 
@@ -208,15 +209,21 @@ class SentencesStudy(Study):
 
         def redrawn(numbers: npt.NDArray[np.int64]) -> list[npt.NDArray[np.float64]]:
             if isinstance(law, EmbeddedWordsParameters):
-                return [every[numbers] for every in self._simulated(law)]
+                return [every[numbers] for every in self._simulated(law)[:REDRAWS]]
             draws = (drawn(self._privatizer(law), self._sample, numbers) for _ in range(REDRAWS))
             return [_embeddings(one) for one in draws]
 
         return redrawn
 
     def _simulate(self, law: EmbeddedWordsParameters) -> npt.NDArray[np.float64]:
-        """Release all documents several times, for attackers: (REDRAWS, n, d)."""
-        draws = (drawn(self._privatizer(law), self._sample) for _ in range(REDRAWS))
+        """Release all documents several times, for attackers: (K, n, d).
+
+        The more often the better, where documents are few.
+        """
+        assert self._words is not None
+        runs = np.minimum(-(-self._words.lengths // RUN_WORDS), law.most_runs).sum()
+        count = int(np.clip(_SIMULATED_RUNS // max(1, runs), REDRAWS, _MOST_REDRAWS))
+        draws = (drawn(self._privatizer(law), self._sample) for _ in range(count))
         return np.stack([_embeddings(one) for one in draws])
 
     def _law(self, draw: Draw) -> SentencesParameters | EmbeddedWordsParameters:
