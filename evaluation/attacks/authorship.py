@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from quietcorpus.evaluation.attacks.halves import half
 
-_OF_SEVERAL = {"C": 0.3, "tol": 0.1}  # noise is not fitted to the last digit
+_RIDGE = 10.0  # of rows of unit length
 
 
 def prolific(authors: npt.NDArray[Any], least: int, most: int) -> npt.NDArray[np.bool_]:
@@ -50,18 +50,18 @@ def attributed(
     """Guess the author of each released document; return whether the guesses are right.
 
     The mean is the accuracy. The attacker knows the originals of a random half of every author's
-    documents, and sees the releases of the others. It guesses by a linear support vector machine,
-    one against the rest, on features scaled to unit length (the usual attribution by a classifier:
-    Stamatatos 2009), which learns from the originals or, where it can draw releases of them itself,
-    from several of each. A release that tells nothing gives at most the share of the most prolific
-    author.
+    documents, and sees the releases of the others. It guesses by a linear classifier, one author
+    against the rest, on features scaled to unit length (the usual attribution: Stamatatos 2009): a
+    support vector machine that learns from the originals, or, where the attacker can draw releases
+    itself, ridge regression on several of each, which finds as much among noise in less time. A
+    release that tells nothing gives at most the share of the most prolific author.
 
     Args:
         known: a function of the numbers of documents that the attacker knows, int64 (m,); returns
             their features as they are learnt from, dense or sparse, (m, d), once or several times.
         released: the same features of all documents' releases, (n, d).
         authors: numbers or strings (n,), the author of each document.
-        generator: the generator of the halves, and of the classifier.
+        generator: the generator of the halves, and of the support vector machine.
 
     Returns:
         bool, about (n / 2,): for the released documents that the attacker sees, in their order.
@@ -70,6 +70,7 @@ def attributed(
         ValueError: fewer than two authors, one with a single document, or unequal shapes.
     """
     _check(released.shape, authors)
+    from sklearn.linear_model import RidgeClassifier
     from sklearn.preprocessing import normalize
     from sklearn.svm import LinearSVC
 
@@ -80,8 +81,10 @@ def attributed(
         if version.shape != (len(numbers), released.shape[1]):
             raise ValueError(f"known documents have shape {version.shape}; give one row for each")
     features = (sp.vstack if sp.issparse(released) else np.concatenate)(versions)
-    settings = {"max_iter": 10_000} if len(versions) == 1 else _OF_SEVERAL
-    classifier = LinearSVC(random_state=int(generator.integers(2**32)), **settings)
+    seed = int(generator.integers(2**32))
+    classifier = LinearSVC(max_iter=10_000, random_state=seed)
+    if len(versions) > 1:
+        classifier = RidgeClassifier(_RIDGE)
     classifier.fit(normalize(features), np.tile(authors[mine], len(versions)))
     right: npt.NDArray[np.bool_] = classifier.predict(normalize(released[~mine])) == authors[~mine]
     return right
