@@ -62,7 +62,7 @@ COLUMNS = (
     Column("network", "membership", "by a network"),
     Column("calibration", "membership", "by calibration"),
     Column("found at 1 %", "membership-power"),
-    Column("rows linked", "linkage", "by words and length"),
+    Column("rows linked", "linkage", "by likelihood"),
     Column("by words alone", "linkage", "by words"),
     Column("by 3 rare words", "facts", "by 3 rare words"),
     Column("words guessed", "inversion-bayes"),

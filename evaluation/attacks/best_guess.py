@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from quietcorpus.evaluation.attacks.word_laws import (
     DrawnLaw,
@@ -32,6 +33,8 @@ _ROUNDS = 4
 _MARGIN = 1e-4
 """Of a bound, for the rounding of distances: K errs by epsilon times their error."""
 _NOTHING = 0.999
+_PRIOR, _LEAST = 300, 1e-30
+_LEAST_ADAPTED, _MOST_ADAPTED, _WORK = 20, 200, 1 << 31
 
 
 class BestGuess(NamedTuple):
@@ -64,6 +67,27 @@ def likeliest(law: Law, prior: Floats, outputs: Ids) -> tuple[Ids, Floats]:
         best = joint.argmax(axis=1)
         guesses[own], values[own] = law.secrets[best], joint[np.arange(len(best)), best]
     return guesses, values
+
+
+def adapted(chances: npt.NDArray[np.float32], counts: Floats, prior: Floats) -> Floats:
+    """Adapt a prior to what was released, by expectation and maximisation: float64 (n,).
+
+    It is the likeliest prior, where the given one counts for `_PRIOR` words: pi(w) is in proportion
+    to how many words are expected to have been w, given all that was released (Dempster, Laird and
+    Rubin 1977). No true word is seen.
+
+    Args:
+        chances: of distinct outputs under each secret, each to a scale of its own, (m, n).
+        counts: how often each output was released, float64 (m,).
+        prior: float64 (n,).
+    """
+    own = prior / prior.sum()
+    found, total = own, counts.sum() + _PRIOR
+    for _ in range(min(_MOST_ADAPTED, max(_LEAST_ADAPTED, _WORK // chances.size))):
+        expected = (counts / np.maximum(chances @ found.astype(np.float32), _LEAST)) @ chances
+        found = (found * expected + _PRIOR * own) / total
+    found /= found.sum()
+    return np.asarray(found)
 
 
 def computed(law: DrawnLaw, prior: Floats) -> BestGuess:

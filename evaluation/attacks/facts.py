@@ -277,7 +277,7 @@ def rare_terms(counts: sp.csr_array, most: int) -> sp.csr_array:
     return sp.csr_array((np.ones(len(terms)), terms, np.array(offsets)), counts.shape)
 
 
-def some_sentences(texts: list[str], most: int, generator: np.random.Generator) -> list[str]:
+def some_sentences(texts: list[str], most: int, generator: np.random.Generator) -> list[list[str]]:
     """Return, of each text, `most` of its sentences at random, or all if it has fewer.
 
     A sentence ends at a line's end or at one of `.!?` and their like in other scripts. Those of
@@ -288,7 +288,7 @@ def some_sentences(texts: list[str], most: int, generator: np.random.Generator) 
         sentences = [one.strip() for one in _SENTENCE.findall(text)]
         long = [one for one in sentences if len(one.split()) >= _LEAST_WORDS] or sentences
         taken = generator.permutation(len(long))[:most]
-        known.append(" ".join(long[place] for place in taken))
+        known.append([long[place] for place in taken])
     return known
 
 

@@ -14,7 +14,7 @@ above the mechanism's own.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from typing import Protocol
 
@@ -26,6 +26,7 @@ from scipy.stats import beta, gamma
 Floats = npt.NDArray[np.float64]
 
 _BINS = 1 << 13
+_LATTICE = 1 << 16
 _MOST_OUTCOMES = 1 << 22
 _QUANTILES = 128
 _LARGEST_EXPONENT = 700.0  # of which a float holds the exponential
@@ -155,6 +156,28 @@ class Outcomes:
                 places = _places(_losses(present, absent), most)
             both += [np.bincount(places, law, len(both[0])) for law in (present, absent)]
         present, absent = both / both.sum(axis=1, keepdims=True)
+        return cls(present, absent, ordered=True)
+
+    @classmethod
+    def composed(cls, pairs: Sequence[tuple[Floats, Floats]], times: int) -> Outcomes:
+        """Return the curve of `times` independent outputs, of each pair of laws in turn.
+
+        The losses, which add up, are rounded to 1 / 32,768 of the largest sum.
+        """
+        shares = np.bincount(np.arange(times) % len(pairs), minlength=len(pairs))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = [
+                np.clip(_losses(*pair), -_LARGEST_EXPONENT, _LARGEST_EXPONENT) for pair in pairs
+            ]
+        most = float(shares @ [np.abs(losses).max() for losses in found]) or 1.0
+        half = _LATTICE // 2
+        sums = np.ones((2, _LATTICE + 1), dtype=np.complex128)
+        for pair, losses, share in zip(pairs, found, shares.tolist(), strict=True):
+            places = np.rint(losses / most * (half - times)).astype(np.int64) % (2 * _LATTICE)
+            laws = np.stack([np.bincount(places, law, 2 * _LATTICE) for law in pair])
+            sums *= np.fft.rfft(laws, axis=1) ** share
+        laws = np.maximum(np.fft.irfft(sums, axis=1), 0.0)[:, np.arange(half, -half - 1, -1)]
+        present, absent = laws / laws.sum(axis=1, keepdims=True)
         return cls(present, absent, ordered=True)
 
     @classmethod

@@ -33,7 +33,7 @@ _OUTPUTS_AT_ONCE, _VALUES_AT_ONCE, _FEW_OF_OUTPUT = 64, 1 << 24, 16
 _COMPARED, _FEWEST, _MOST = 1 << 36, 1 << 14, 1 << 17
 _WEIGHTS = tuple(map(np.float32, (0.5, 8, 64, 1e9)))
 _TEMPERATURES = tuple(0.65**step for step in range(16))  # shares of a typical squared distance
-_TEXTS, _WORDS_OF_TEXT = 512, (4, 8, 16)
+_TEXTS, _WORDS_OF_TEXT = 256, (4, 8, 16)
 _LEAST = np.float32(1e-30)
 
 

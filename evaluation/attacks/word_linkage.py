@@ -63,8 +63,13 @@ class Originals:
     @cached_property
     def columns(self) -> Ids:
         """Return the place of each token among the secrets, int64 (tokens,), or their number."""
-        places = np.searchsorted(self.secrets, self.words)
-        return np.where(self.words >= 0, places, len(self.secrets))
+        return self.columns_of(self.words)
+
+    def columns_of(self, words: npt.NDArray[np.integer]) -> Ids:
+        """Return the place of each word among the secrets, or their number for any other word."""
+        places = np.searchsorted(self.secrets, words)
+        held = self.secrets[np.minimum(places, len(self.secrets) - 1)] == words
+        return np.where(held, places, len(self.secrets))
 
     def alike(self) -> list[Ids]:
         """Return the numbers of the documents of each length, from 1 on."""

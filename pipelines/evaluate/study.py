@@ -45,9 +45,10 @@ FOLDS = 5
 MOST_AUTHORS, LEAST_OF_AUTHOR = 50, 10
 LEAST_OF_CLASS = 4 * FOLDS
 _LEAST_OF_GROUP = 30
-_MOST_TOGETHER = 5_000
 REDRAWS = 6
 """How often an attacker releases anew what it knows."""
+MOST_TOGETHER = 5_000
+"""The most documents whose rows are all looked at together."""
 TOGETHER = "by all rows together"
 OF_EVERY = "of every document"
 FACTS = (1, 3, 5)
@@ -223,11 +224,14 @@ class Views:
 
 def known_sentences(sample: Sample) -> dict[str, list[str]]:
     """Return what attackers know of each document, by the name of the way: some sentences."""
+    sentences = sentences_of(sample)
+    return {way_of(most, "sentence"): [" ".join(own[:most]) for own in sentences] for most in FACTS}
+
+
+def sentences_of(sample: Sample) -> list[list[str]]:
+    """Return the sentences of each document of which attackers know the first ones."""
     texts = sample.documents.texts.to_pylist()
-    return {
-        way_of(most, "sentence"): some_sentences(texts, most, np.random.default_rng(most))
-        for most in FACTS
-    }
+    return some_sentences(texts, max(FACTS), np.random.default_rng(max(FACTS)))
 
 
 def facts_by_words(
@@ -269,11 +273,11 @@ def attacks(
     """Yield linkage, by documents and by facts; with labels or users, membership or authorship."""
     for way, score in views.scores.items():
         yield share_found("linkage", subject, linked(score, len(sample)), way)
-    if views.logs is not None and len(sample) <= _MOST_TOGETHER:
+    if views.logs is not None and len(sample) <= MOST_TOGETHER:
         yield share_found("linkage", subject, linked_together(views.logs, len(sample)), TOGETHER)
     for way, score in views.facts.items():
         yield share_found("facts", subject, linked(score, len(sample)), way)
-    for way, score in views.known.items() if len(sample) <= _MOST_TOGETHER else ():
+    for way, score in views.known.items() if len(sample) <= MOST_TOGETHER else ():
         yield share_found("facts", subject, linked_together(score, len(sample)), way)
     if sample.labels is not None:
         yield from _membership(sample.labels, views, subject, generator)
@@ -283,7 +287,7 @@ def attacks(
 
 def most_linked(logs: Score, count: int) -> npt.NDArray[np.float64]:
     """Return whether documents are linked by logarithms, all rows together if so many can be."""
-    return linked_together(logs, count) if count <= _MOST_TOGETHER else linked(logs, count)
+    return linked_together(logs, count) if count <= MOST_TOGETHER else linked(logs, count)
 
 
 def _membership(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
@@ -15,14 +15,17 @@ from scipy import stats
 
 from quietcorpus.evaluation.attacks.best_guess import (
     BestGuess,
+    adapted,
     computed,
     estimated,
+    likeliest,
     success_bound,
 )
 from quietcorpus.evaluation.attacks.inversion import zipf
 from quietcorpus.evaluation.attacks.linkage import Score
 from quietcorpus.evaluation.attacks.text_prior import TextPrior, guessed_together, learnt
 from quietcorpus.evaluation.attacks.tradeoff import BoundedRange, Curve, Outcomes
+from quietcorpus.evaluation.attacks.word_facts import Found, by_facts
 from quietcorpus.evaluation.attacks.word_laws import (
     ChosenNoise,
     CodeNoise,
@@ -62,6 +65,10 @@ SECRETS = 1 << 15
 DRAWS = 1 << 14
 """Twice the points that say how well an estimated law's guesses do."""
 
+MOST_CELLS = 1 << 27
+"""The most chances of outputs under words that a prior is adapted by."""
+
+_EUCLIDEAN = {WordMechanism.MADLIB, WordMechanism.VICKREY}
 _PAIRS, _ROWS = 256, 32  # of words; the rows of laws that are computed whole
 
 Ids = npt.NDArray[np.int64]
@@ -80,6 +87,41 @@ class Attack:
     law: Law
     best: BestGuess
     bound: float
+
+
+@dataclass(frozen=True)
+class Adapted:
+    """An attacker whose prior is adapted to a release.
+
+    Attributes:
+        documents: for documents of a class of lengths, one law: their numbers.
+        laws: of each class.
+        prior: of the secrets, float64 (n,).
+        text: the same, with the pairs of words that are known from public texts.
+    """
+
+    documents: Sequence[Ids]
+    laws: Sequence[Law]
+    prior: npt.NDArray[np.float64]
+    text: TextPrior
+
+    def guesses(self, offsets: Ids, words: Ids) -> Ids:
+        """Guess each word by itself, int64 (tokens,), of documents as long as the release's."""
+        found = np.full(len(words), -1, dtype=np.int64)
+        for own, law in zip(self.documents, self.laws, strict=True):
+            tokens = _tokens(offsets, own)
+            outputs, places = np.unique(words[tokens], return_inverse=True)
+            found[tokens] = likeliest(law, self.prior, outputs)[0][places]
+        return found
+
+    def together(self, document: int, words: Ids) -> Ids:
+        """Guess the words of one document from all that was released of it, int64 (L,)."""
+        for own, law in zip(self.documents, self.laws, strict=True):
+            if document in own:
+                distinct, places = np.unique(words, return_inverse=True)
+                chances = law.chances(distinct).astype(np.float64)
+                return law.secrets[guessed_together(self.text, chances[places])]
+        return words  # an empty one
 
 
 def by_places(size: int) -> TextPrior:
@@ -125,13 +167,47 @@ class WordAttacker:
         """Return whether it knows which words follow which."""
         return bool(self._text.pairs.nnz)
 
-    def together(self, law: Law, outputs: Ids) -> Ids:
-        """Guess the words of a document from all that was released of it, int64 (L,)."""
-        if not len(outputs):
-            return outputs
-        distinct, places = np.unique(outputs, return_inverse=True)
-        chances = law.chances(distinct).astype(np.float64)
-        return self._secrets[guessed_together(self._text, chances[places])]
+    def adapted(self, parameters: WordsParameters, offsets: Ids, words: Ids) -> Adapted:
+        """Adapt to released documents; where a document's words share epsilon, by their length.
+
+        The prior is adapted where the law is computed: an estimate's errors would add up.
+        """
+        shared = parameters.per == "document"
+        found = classes(Originals(offsets, words), shared=shared)
+        laws = [
+            self._law(parameters, length, len(found))
+            if shared
+            else self.against(parameters, float(parameters.epsilon)).law
+            for length, _ in found
+        ]
+        documents = [np.concatenate(groups) for _, groups in found]
+        if not all(isinstance(law, DrawnLaw) for law in laws):
+            return Adapted(documents, laws, self._prior, self._text)
+        numbers = np.full(len(words), -1)
+        for number, own in enumerate(documents):
+            numbers[_tokens(offsets, own)] = number
+        pairs, counts = np.unique(numbers * len(self._index.vocabulary) + words, return_counts=True)
+        most = MOST_CELLS // len(self._secrets)
+        if len(pairs) > most:  # those of some words alone, at random
+            generator = np.random.default_rng(self._seed)
+            some = generator.choice(np.repeat(pairs, counts), most, replace=False)
+            pairs, counts = np.unique(some, return_counts=True)
+        of, outputs = np.divmod(pairs, len(self._index.vocabulary))
+        chances = np.empty((len(pairs), len(self._secrets)), dtype=np.float32)
+        for number, law in enumerate(laws):
+            for rows in np.array_split(np.flatnonzero(of == number), 1 + len(pairs) // _ROWS):
+                chances[rows] = law.chances(outputs[rows])
+        prior = adapted(chances, counts.astype(np.float64), self._prior)
+        return Adapted(documents, laws, prior, replace(self._text, words=prior))
+
+    @lru_cache(maxsize=64)  # noqa: B019 - as long-lived as the study; one for each class
+    def _law(self, parameters: WordsParameters, length: float, laws: int) -> Law:
+        epsilon = _epsilon_of(parameters, length)
+        own = mechanism_of(parameters, self._index, epsilon, self._secrets)
+        if isinstance(own, DrawnLaw):
+            return own
+        draws = _draws(self._index, parameters, laws)
+        return SampledLaw(own, self._prior, draws, np.random.default_rng(self._seed))
 
     @lru_cache(maxsize=2)  # noqa: B019 - as long-lived as the study; settings come one by one
     def against(self, parameters: WordsParameters, epsilon: float) -> Attack:
@@ -177,12 +253,34 @@ class TextAttacker:
         """Return the lengths of documents, int64 (n,)."""
         return self._originals.lengths
 
+    @property
+    def secrets(self) -> Ids:
+        """Return the distinct words of the originals, int64 (m,), ascending."""
+        return self._originals.secrets
+
     def likelihoods(self, parameters: WordsParameters, released: Ids) -> Score:
         """Return the score of originals by the probability of what was released."""
         return by_likelihood(
             self._originals,
             released,
             lambda length: self._law(parameters, _epsilon_of(parameters, length)),
+            shared=parameters.per == "document",
+        )
+
+    def found(
+        self,
+        parameters: WordsParameters,
+        released: Ids,
+        known: Sequence[Sequence[npt.NDArray[np.integer]]],
+        sizes: Sequence[int],
+    ) -> Found | None:
+        """Return how well released texts fit sentences and words; see `by_facts`."""
+        return by_facts(
+            self._originals,
+            released,
+            lambda length: self._law(parameters, _epsilon_of(parameters, length)),
+            known,
+            sizes,
             shared=parameters.per == "document",
         )
 
@@ -209,48 +307,100 @@ class TextAttacker:
     def told_apart(self, parameters: WordsParameters) -> Outcomes:
         """Return the curve of pairs of documents that differ in one word, the sample's or another.
 
-        The attacker knows the two, and sees the noise itself.
+        The attacker knows the two, and sees the noise itself. Words are drawn at random; where they
+        share epsilon, of documents that are drawn at random, each with its own epsilon.
         """
-        index, generator = self._index, np.random.default_rng(self._seed)
-        known = self._originals.words[self._originals.words >= 0].astype(np.int64)
-        some = generator.choice(known, _PAIRS)
-        others = (some + generator.integers(1, len(index.vocabulary), _PAIRS)) % len(
-            index.vocabulary
+        held = self._originals
+        places = np.flatnonzero(held.words >= 0)
+        lengths = np.repeat(held.lengths, held.lengths)[places].astype(np.float64)
+        shared = parameters.per == "document"
+        share = 1 / lengths if shared else np.ones(len(places))
+        generator = np.random.default_rng(self._seed)
+        some = generator.choice(len(places), _PAIRS, p=share / share.sum())
+        words, others = self._pairs(places[some], generator)
+        each = [_epsilon_of(parameters, length) for length in lengths[some]]
+        if parameters.mechanism in _EUCLIDEAN:
+            apart = self._apart(words, others) * np.array(each)
+            return Outcomes.of_euclidean(1.0, self._index.manifest.dimensions, apart)
+        laws = self._laws(parameters, words, others, each)
+        most = max(float(np.abs(np.log(a / b)).max()) for a, b in laws)
+        return Outcomes.of_pairs(laws, most or 1.0)
+
+    def told_apart_whole(self, parameters: WordsParameters) -> Outcomes:
+        """Return the curve of two documents as long as the median one that differ in all words.
+
+        The words of one are the sample's, at random, and those of the other any of the index.
+        """
+        generator = np.random.default_rng(self._seed)
+        known = np.flatnonzero(self._originals.words >= 0)
+        words, others = self._pairs(generator.choice(known, _ROWS), generator)
+        each = [_epsilon_of(parameters, self._typical)] * _ROWS
+        return Outcomes.composed(self._laws(parameters, words, others, each), self._typical)
+
+    @property
+    def _typical(self) -> int:
+        """Return the median length of a document, one word at least."""
+        return max(1, round(float(np.median(self._originals.lengths))))
+
+    def _pairs(self, places: Ids, generator: np.random.Generator) -> tuple[Ids, Ids]:
+        """Return the words at some places, and for each another one of the index."""
+        words, size = self._originals.words[places].astype(np.int64), len(self._index.vocabulary)
+        return words, (words + generator.integers(1, size, len(words))) % size
+
+    def _apart(self, words: Ids, others: Ids) -> npt.NDArray[np.float64]:
+        vectors = self._index.vectors
+        apart: npt.NDArray[np.float64] = np.linalg.norm(
+            vectors[words].astype(np.float64) - vectors[others], axis=1
         )
-        epsilon = _epsilon_of(parameters, float(np.median(self._originals.lengths)))
-        match parameters.mechanism:
-            case WordMechanism.MADLIB | WordMechanism.VICKREY:
-                apart = np.linalg.norm(
-                    index.vectors[some].astype(np.float64) - index.vectors[others], axis=1
-                )
-                return Outcomes.of_euclidean(epsilon, index.manifest.dimensions, apart)
-            case WordMechanism.BRR:
-                bits = np.bitwise_count(index.codes[some] ^ index.codes[others]).sum(axis=1)
-                pairs = [_flips(epsilon, int(size)) for size in bits]
-                return Outcomes.of_pairs(pairs, epsilon * max(1, int(bits.max())))
-            case WordMechanism.TEM | WordMechanism.EXPONENTIAL:
-                some, others = some[:_ROWS], others[:_ROWS]
-                law = self._noise(parameters, epsilon, np.unique([some, others]))
-                assert isinstance(law, DrawnLaw)
-                rows = law.chances(np.arange(law.size)).T
-                places = (np.searchsorted(law.secrets, each) for each in (some, others))
-                losses = [(rows[one], rows[other]) for one, other in zip(*places, strict=True)]
-                most = max(float(np.abs(np.log(a / b)).max()) for a, b in losses)
-                return Outcomes.of_pairs(losses, most or 1.0)
+        return apart
+
+    def _laws(
+        self, parameters: WordsParameters, words: Ids, others: Ids, each: Sequence[float]
+    ) -> list[tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]]:
+        """Return the chances of outcomes under each of two words, by the epsilon of the pair.
+
+        Of laws that are computed for every output, a few pairs stand for all.
+        """
+        index = self._index
+        if parameters.mechanism is WordMechanism.BRR:
+            bits = np.bitwise_count(index.codes[words] ^ index.codes[others]).sum(axis=1)
+            return [_flips(epsilon, int(size)) for epsilon, size in zip(each, bits, strict=True)]
+        if parameters.mechanism in _EUCLIDEAN:
+            curves = [
+                Outcomes.of_euclidean(epsilon, index.manifest.dimensions, np.array([apart]))
+                for epsilon, apart in zip(each, self._apart(words, others), strict=True)
+            ]
+            return [(curve.present, curve.absent) for curve in curves]
+        found = []
+        for word, other, epsilon in list(zip(words, others, each, strict=True))[:_ROWS]:
+            law = self._noise(parameters, epsilon, np.unique([word, other]))
+            assert isinstance(law, DrawnLaw)
+            one, two = law.chances(np.arange(law.size)).T[:: 1 if word < other else -1]
+            found.append((one, two))
+        return found
 
     def worst(self, parameters: WordsParameters) -> Curve:
         """Return the curve of the two words of the index that are farthest apart."""
-        manifest, epsilon = self._index.manifest, float(parameters.epsilon)
+        return self._worst(parameters, float(parameters.epsilon), 1)
+
+    def worst_whole(self, parameters: WordsParameters) -> Curve:
+        """Return the curve of two documents of such words, as long as the median one."""
+        length = self._typical
+        return self._worst(parameters, _epsilon_of(parameters, length), length)
+
+    def _worst(self, parameters: WordsParameters, epsilon: float, times: int) -> Curve:
+        manifest = self._index.manifest
         farthest = distance(manifest, parameters.mechanism, "maximum")
-        match parameters.mechanism:
-            case WordMechanism.MADLIB | WordMechanism.VICKREY:
-                apart = np.array([float(farthest)])
-                return Outcomes.of_euclidean(epsilon, manifest.dimensions, apart)
-            case WordMechanism.BRR:
-                return Outcomes(*_flips(epsilon, math.ceil(farthest)))
-            case WordMechanism.TEM | WordMechanism.EXPONENTIAL:
-                gamma = gamma_of(parameters, manifest)
-                return BoundedRange(epsilon * float(min(farthest, gamma or farthest)))
+        if parameters.mechanism is WordMechanism.BRR:
+            own = Outcomes(*_flips(epsilon, math.ceil(farthest)))
+        elif parameters.mechanism in _EUCLIDEAN:
+            apart = np.array([float(farthest)])
+            own = Outcomes.of_euclidean(epsilon, manifest.dimensions, apart)
+        else:
+            # The losses of several outputs lie within the sum of the single ones' ranges.
+            gamma = gamma_of(parameters, manifest)
+            return BoundedRange(times * epsilon * float(min(farthest, gamma or farthest)))
+        return own if times == 1 else Outcomes.composed([(own.present, own.absent)], times)
 
     def _noise(
         self, parameters: WordsParameters, epsilon: float, secrets: Ids | None = None
@@ -258,7 +408,7 @@ class TextAttacker:
         own = self._originals.secrets if secrets is None else secrets
         return mechanism_of(parameters, self._index, epsilon, own)
 
-    @lru_cache(maxsize=2)  # noqa: B019 - as above
+    @lru_cache(maxsize=64)  # noqa: B019 - as above, and one for each class of lengths
     def _law(self, parameters: WordsParameters, epsilon: float) -> Law:
         own = self._noise(parameters, epsilon)
         if isinstance(own, DrawnLaw):
@@ -291,6 +441,12 @@ def mechanism_of(
             decline = decline_of(parameters.mechanism, Fraction(epsilon), given, size)
             gamma = np.inf if decline.truncation is None else float(decline.truncation)
             return DrawnLaw(index.vectors, epsilon, gamma, secrets)
+
+
+def _tokens(offsets: Ids, documents: Ids) -> Ids:
+    """Return the places of the words of documents, int64."""
+    parts = [np.arange(offsets[i], offsets[i + 1]) for i in documents.tolist()]
+    return np.concatenate([*parts, np.zeros(0, dtype=np.int64)])
 
 
 def _epsilon_of(parameters: WordsParameters, length: float) -> float:

@@ -13,18 +13,23 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from quietcorpus.evaluation.attacks.authorship import weighted
+from quietcorpus.evaluation.attacks.facts import rare_terms
 from quietcorpus.evaluation.attacks.inversion import by_frequency
 from quietcorpus.evaluation.attacks.linkage import Score, agreeing, bag_cosines, cosines
 from quietcorpus.evaluation.attacks.word_linkage import Originals
 from quietcorpus.evaluation.classification import transferred
 from quietcorpus.evaluation.features import counted, split
 from quietcorpus.evaluation.results import Observation, classified, share_found
+from quietcorpus.evaluation.verdict import WHOLE
 from quietcorpus.evaluation.word_changes import semantic_similarity, unchanged_share, word_changes
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.evaluate.corpus import texts_of
-from quietcorpus.pipelines.evaluate.definition import NOTE, observed
+from quietcorpus.pipelines.evaluate.definition import EXACT, NOTE, observed
 from quietcorpus.pipelines.evaluate.draws import Draw, drawn
 from quietcorpus.pipelines.evaluate.study import (
+    FACTS,
+    MOST_TOGETHER,
+    OF_EVERY,
     REDRAWS,
     Studied,
     Study,
@@ -39,11 +44,14 @@ from quietcorpus.pipelines.evaluate.study import (
     most_linked,
     refuse_unknown,
     remembered,
+    sentences_of,
+    way_of,
 )
 from quietcorpus.pipelines.evaluate.word_guesses import (
     BEYOND,
     DEFINED,
     SECRETS,
+    Adapted,
     Attack,
     TextAttacker,
     WordAttacker,
@@ -84,6 +92,7 @@ class WordsStudy(Study):
         self._known = {
             way: self._counted_texts(texts) for way, texts in known_sentences(self._sample).items()
         }
+        self._facts = self._sentences(unknown=unknown)
         originals, labels = self._originals, studied.sample.labels
         self._transferred = cache(lambda number: self._learnt(originals, number))
         self._by_words = remembered(labels, lambda ls, n: by_words(ls, originals, originals, n))
@@ -97,7 +106,8 @@ class WordsStudy(Study):
             "tested on the others as they are; the one by words, by five folds, on all of them.",
             "The two inputs of the definition are a document, and the same with one word replaced "
             "by another of the index, at random; or, at worst, the two words that are farthest "
-            f"apart. Where words are found for noise, the attacker sees the noise. {NOTE}",
+            "apart. Of a whole document: two documents as long as the median one that differ in "
+            f"all words. Where words are found for noise, the attacker sees the noise. {NOTE}",
             "Linkage by likelihood is by the law of the mechanism, computed where words are drawn "
             "by their distances and estimated from points where they are found for noise. There, "
             "what the guarantee allows is the success of an attacker who sees the noise itself.",
@@ -156,15 +166,19 @@ class WordsStudy(Study):
         floor = before == self._attacker.likeliest
         yield share_found("inversion-bayes", "floor", floor, "", documents[known])
         order = generator.permutation(len(self._sample))
+        adapted = self._attacker.adapted(law, self._offsets, after.astype(np.int64))
         for subject, words in (("release", after), ("noise", dealt)):
-            guesses = attack.best.guesses
+            guesses = adapted.guesses(self._offsets, words.astype(np.int64))[known]
             yield from self._inverted(before, words[known], documents[known], guesses, subject)
-            yield from self._together(attack, words, order, subject)
+            yield from self._together(adapted, words, order, subject)
         # Shuffled words keep each document's length, which an attacker can use; here, whole
         # documents are shuffled instead.
         yield from attacks_beside_noise(self._sample, self._views(after, law), generator)
         yield from observed("release", self._holder.told_apart(law))
         yield from observed("guarantee", self._holder.worst(law))
+        whole = f"{EXACT}, {WHOLE}"
+        yield from observed("release", self._holder.told_apart_whole(law), whole)
+        yield from observed("guarantee", self._holder.worst_whole(law), whole)
         seen = self._holder.seeing_noise(law)
         if seen is not None:
             if (kept := self._sample.kept) is not None:
@@ -223,6 +237,15 @@ class WordsStudy(Study):
         offsets, words = self._index.vocabulary.look_up(tokens)
         return counted(offsets, words, len(self._index.vocabulary))
 
+    def _sentences(self, *, unknown: bool) -> list[list[Words]]:
+        """Return the words of the sentences of each document that an attacker may know."""
+        sentences = sentences_of(self._sample)
+        texts = pa.array([one for own in sentences for one in own], pa.large_string())
+        tokens = self._parameters.tokenizer.tokenize(texts)
+        offsets, words = self._index.vocabulary.look_up(tokens, unknown=unknown)
+        found = iter(np.split(words, offsets[1:-1]))
+        return [[next(found) for _ in own] for own in sentences]
+
     def _means(self, counts: sp.csr_array) -> npt.NDArray[np.float64]:
         lengths = np.maximum(np.asarray(counts.sum(axis=1)), 1)
         return np.asarray((counts @ self._index.vectors) / lengths[:, None], dtype=np.float64)
@@ -269,7 +292,7 @@ class WordsStudy(Study):
         return self._attacker.against(law, float(law.epsilon) / max(1, length))
 
     def _together(
-        self, attack: Attack, words: Words, order: npt.NDArray[np.int64], subject: str
+        self, adapted: Adapted, words: Words, order: npt.NDArray[np.int64], subject: str
     ) -> Iterator[Observation]:
         """Yield the success on words that are guessed together, of some documents in an order."""
         if not self._attacker.knows_pairs:
@@ -279,7 +302,7 @@ class WordsStudy(Study):
         right, blocks = [], []
         for document in some:
             own = slice(self._offsets[document], self._offsets[document + 1])
-            guessed = self._attacker.together(attack.law, words[own].astype(np.int64))
+            guessed = adapted.together(document, words[own].astype(np.int64))
             known = self._before[own] >= 0
             right.append((guessed == self._before[own])[known])
             blocks.append(np.full(known.sum(), document))
@@ -296,57 +319,23 @@ class WordsStudy(Study):
         guesses: npt.NDArray[np.int64],
         subject: str,
     ) -> Iterator[Observation]:
-        for name, guessed in (("inversion-bayes", guesses[after]), ("inversion-nearest", after)):
+        for name, guessed in (("inversion-bayes", guesses), ("inversion-nearest", after)):
             right = guessed == before
             yield share_found(name, subject, right, "", documents)
             for label, band in by_frequency(before.astype(np.int64) + 1).items():
                 yield share_found(name, subject, right[band], f"words {label}", documents[band])
 
-    def _of_equal_length(self, words: Words, others: Score) -> Score:
-        """Return a score that adds the share of unchanged words, among originals of equal length.
-
-        A released text is as long as its original, so all others score -1.
-        """
-        lengths = np.diff(self._offsets)
-
-        def score(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-            scores = others(numbers)
-            for row, number in enumerate(numbers):
-                equal = np.flatnonzero(lengths == lengths[number])
-                places = self._offsets[equal, None] + np.arange(lengths[number])
-                own = words[self._offsets[number] : self._offsets[number + 1]]
-                found = (self._before[places] == own).mean(axis=1) if len(own) else 0.0
-                alike = scores[row, equal] + found
-                scores[row] = -1.0
-                scores[row, equal] = alike
-            return scores
-
-        return score
-
     def _views(self, words: Words, law: WordsParameters | None = None) -> Views:
         """Return documents of the original lengths; as released by a law, or by none."""
         views = self._views_of(self._counted(words))
-        by_length = self._of_equal_length(words, views.scores["by words"])
-        views = replace(views, scores={"by words and length": by_length, **views.scores})
         if law is None:
             return views
         logs = self._holder.likelihoods(law, words.astype(np.int64))
-        counts = views.released
 
-        def redrawn(numbers: npt.NDArray[np.int64]) -> list[sp.csr_array]:
-            draws = (self._redrawn(law, numbers) for _ in range(REDRAWS))
-            return [weighted(draw, counts) for draw in draws]
-
-        scores = {"by likelihood": logs, **views.scores}
-        styles = weighted(counts, counts)
-        return replace(views, scores=scores, logs=logs, styles=styles, redrawn=redrawn)
-
-    def _redrawn(self, law: WordsParameters, numbers: npt.NDArray[np.int64]) -> sp.csr_array:
-        """Count the words of some documents in a fresh release."""
-        privatizer = WordPrivatizer(law, self._index, ReleaseKey.fresh())
-        texts = drawn(privatizer, self._sample, numbers).rows["text"].combine_chunks()
-        offsets, words = self._index.vocabulary.look_up(self._parameters.tokenizer.spelled(texts))
-        return counted(offsets, words, len(self._index.vocabulary))
+    (FACTS,)
+    (MOST_TOGETHER,)
+    (OF_EVERY,)
+    (REDRAWS,)
 
     def _views_of(self, counts: sp.csr_array) -> Views:
         """Return documents as they are, and as their words were counted, whatever the length."""

@@ -110,7 +110,7 @@ def test_words(
     assert by_words["linkage", "noise"] <= linked_by_chance(2)
     # The length of a text stays, whatever the noise: alone it gives many away. Kills: an attacker
     # who ignores it, and a control in which texts keep it, so that chance seems to do as well.
-    at_length = figures(content, "by words and length", epsilon=faint)
+    at_length = figures(content, "by likelihood", epsilon=faint)
     assert at_length["linkage", "release"] > 0.3
     assert at_length["linkage", "noise"] <= linked_by_chance(2)
     assert_likeliest(content, {}, 0.05)
@@ -124,7 +124,7 @@ def test_words(
     assert_silent(workspace, done.stdout + done.stderr, SECRETS)
 
 
-WAYS = "likelihood", "all rows together", "words and length", "words", "mean vectors"
+WAYS = "likelihood", "all rows together", "words", "mean vectors"
 
 
 def by_lengths_alone(lengths: Counter[int]) -> float:

@@ -59,7 +59,7 @@ def test_text_of_another_tool(
     assert of["reference", "words-accuracy-lost", ""][0] == 0
     assert of["reference", "unchanged", ""][0] == 1
     # An attacker on places and lengths makes nothing of another tool's.
-    assert ("reference", "linkage", "by words and length") not in of
+    assert ("reference", "linkage", "by likelihood") not in of
     assert "text of another tool" in (workspace.folder / "report/evaluation.html").read_text()
 
     # Half of each text is left. Kills: draws kept from another output of the tool, and words that
