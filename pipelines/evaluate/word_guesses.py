@@ -57,8 +57,8 @@ from quietcorpus.transforms.reading.sources import batches
 
 DEFINED = "one word of one document"
 BEYOND = (
-    "The definition's neighbours may differ in any words of one document: an attacker may tell "
-    "those apart more often."
+    "The definition's neighbours may differ in any words of one document, which an attacker tells "
+    "apart more often."
 )
 SECRETS = 1 << 15
 """The most words that the attacker considers, the likeliest ones."""

@@ -331,11 +331,33 @@ class WordsStudy(Study):
         if law is None:
             return views
         logs = self._holder.likelihoods(law, words.astype(np.int64))
+        counts = views.released
 
-    (FACTS,)
-    (MOST_TOGETHER,)
-    (OF_EVERY,)
-    (REDRAWS,)
+        def redrawn(numbers: npt.NDArray[np.int64]) -> list[sp.csr_array]:
+            draws = (self._redrawn(law, numbers) for _ in range(REDRAWS))
+            return [weighted(draw, counts) for draw in draws]
+
+        scores = {"by likelihood": logs, **views.scores}
+        styles = weighted(counts, counts)
+        views = replace(views, scores=scores, logs=logs, styles=styles, redrawn=redrawn)
+        few = len(self._sample) <= MOST_TOGETHER
+        found = self._holder.found(law, words.astype(np.int64), self._facts, FACTS) if few else None
+        if found is None:
+            return views
+        facts: dict[str, Score] = {}
+        for most in FACTS:
+            fit, rare = found.sentences[most], rare_terms(self._originals, most)
+            facts[way_of(most, "sentence")] = fit.astype(np.float64).__getitem__
+            facts[way_of(most, "rare word")] = found.of_terms(rare, self._holder.secrets)
+        together = {f"{way} {OF_EVERY}": score for way, score in facts.items()}
+        return replace(views, facts=facts, known=together)
+
+    def _redrawn(self, law: WordsParameters, numbers: npt.NDArray[np.int64]) -> sp.csr_array:
+        """Count the words of some documents in a fresh release."""
+        privatizer = WordPrivatizer(law, self._index, ReleaseKey.fresh())
+        texts = drawn(privatizer, self._sample, numbers).rows["text"].combine_chunks()
+        offsets, words = self._index.vocabulary.look_up(self._parameters.tokenizer.spelled(texts))
+        return counted(offsets, words, len(self._index.vocabulary))
 
     def _views_of(self, counts: sp.csr_array) -> Views:
         """Return documents as they are, and as their words were counted, whatever the length."""
