@@ -404,7 +404,7 @@ def shards_of_users() -> Found:
         training_shards._lists([[endless], [endless, endless]])
     with pytest.raises(pa.ArrowInvalid):
         _as_rows(rows)
-    one, other = (bytes(15) + own for own in (b"a", b"b"))
+    one, other = 16 * b"a", 16 * b"b"
     with pytest.raises(StageError, match="doubled a user"):
         list(each_once([(one, 1), None, (other, 2), (one, 3)]))
     files = [BytesIO() for _ in range(3)]
