@@ -113,7 +113,7 @@ def test_ids_and_terms_do_not_run_together(privatizer_of: Callable[[str], Privat
 
 def test_canonical_ids_are_told_apart() -> None:
     # Kills: 7 and "7" under one address, and numbers that differ by their class alone.
-    ids = [7, "7", b"7", "i7", -7, 2**63 - 1, "", b"", "é", "e\u0301"]
+    ids = [7, "7", b"7", "i7", -7, 2**63 - 1, 7 + 2**40, 7 + 2**32, "", b"", "é", "e\u0301"]
     assert len({canonical(one) for one in ids}) == len(ids)
     assert canonical(7) == canonical(np.int32(7)) == canonical(np.int64(7))
 
