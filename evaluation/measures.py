@@ -314,9 +314,9 @@ MEASURES: dict[str, Measure] = {
         "Membership of voters: AUC",
         "A realistic attacker holds the texts of all documents (or users, where users are "
         "protected) that may have voted, and infers from the noisy votes which half of them did, "
-        "all together, by ridge regression. It is tried on votes of a quarter of the sampled "
-        "documents or users, under the release's noise. (The definition's attacker knows all "
-        "other votes.) .5 is guessing.",
+        "all together, by the law of the noise (expectation propagation). It is tried on votes of "
+        "a quarter of the sampled documents or users, 500 at most, under the release's noise. "
+        "(The definition's attacker knows all other votes.) .5 is guessing.",
         "lower",
         says="Which of {tried:,} documents or users voted is told with an AUC of {release} (noise "
         "alone: {noise}).",
@@ -344,9 +344,9 @@ MEASURES: dict[str, Measure] = {
         "attack",
         "Membership of documents: AUC",
         "A realistic attacker holds all documents that may be in the histogram, and infers from "
-        "the noisy counts which half of them are, all together, by ridge regression. It is tried "
-        "on histograms of a quarter of the sampled documents, under the release's noise. .5 is "
-        "guessing.",
+        "the noisy counts which half of them are, all together, by the law of the noise "
+        "(expectation propagation). It is tried on histograms of a quarter of the sampled "
+        "documents, 500 at most, under the release's noise. .5 is guessing.",
         "lower",
         says="Which of {tried:,} documents are in a histogram is told with an AUC of {release} "
         "(noise alone: {noise}).",

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from quietcorpus.evaluation.attacks.membership import Membership
 from quietcorpus.evaluation.attacks.tradeoff import Normals
-from quietcorpus.evaluation.attacks.user_membership import Pairs, Scores, UserAttack, fits
+from quietcorpus.evaluation.attacks.user_membership import PairFit, Pairs, Scores, UserAttack
 from quietcorpus.evaluation.embeddings import map_letters, map_list, map_word, nearest, similarity
 from quietcorpus.evaluation.features import counted
 from quietcorpus.evaluation.intervals import over_draws
@@ -56,7 +56,7 @@ from quietcorpus.transforms.errors import InputError, client_errors, shown
 
 _WORDS, _NEAREST = 1000, 10
 _WINDOW = 5
-_SHADOWS, _LEAST_USERS = 2, 20
+_SHADOWS, _LEAST_USERS = 4, 20
 _EPOCHS_OF_FEW = 50
 """Epochs of word2vec on a quarter of the users: from so few, gensim's 5 teach it next to nothing,
 and a reference without privacy should know its texts by heart."""
@@ -109,14 +109,16 @@ class WordEmbeddingsStudy(Study):
             lambda number: self._predicted(self._counts @ self._trained(2 * number + 1), number)
         )
         self._users = _documents_of(sample)
-        self._pairs = [self._pairs_of(documents) for documents in self._users]
+        # A training is on half of the half under attack.
+        self._fit = PairFit([self._pairs_of(documents) for documents in self._users], 1 / 4)
         self.notes = [
             f"Nearest words are compared for the {len(frequent):,} most frequent words of the "
             "release, with those of word2vec trained on the sample as it is (100 dimensions, "
             "window 5); the original is such a training against another one.",
             "Membership of users is attacked if a user column is named and it has "
             f"{_LEAST_USERS} users or more, in fresh draws of `method: cooccurrence`: a user's "
-            "score is how well vectors fit the user's texts, less how well those of "
+            "score is how well vectors fit the user's texts (products of the vectors of words near "
+            "each other, rare pairs counting for more), less how well those of "
             f"{_SHADOWS} trainings on other users do. Every training is on a quarter of the "
             "sampled users, under the noise of the spec; where users have budgets of their own, "
             "each has the largest. Where no release can be made of so few, there is no attack. The "
@@ -182,7 +184,7 @@ class WordEmbeddingsStudy(Study):
 
     def _attack(self, train: Callable[[Numbers], Vectors], number: int) -> UserAttack:
         def fit(users: Numbers) -> Scores:
-            return fits(train(users), self._pairs)
+            return self._fit(train(users))
 
         # Seeded by the number alone, so that the same users take part under every setting.
         return UserAttack(fit, len(self._users), _SHADOWS, np.random.default_rng([number, 3]))

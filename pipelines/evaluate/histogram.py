@@ -57,9 +57,9 @@ class HistogramStudy(Study):
             "Counts are of the whole corpus, and fresh draws take the vocabulary as it was "
             "released.",
             "Membership of documents is attacked on histograms of a quarter of the sampled "
-            f"documents, under the noise of the release, if {_LEAST_DOCUMENTS} or more have a word "
-            "of the vocabulary. A whole document may have far more tokens than the N that the "
-            "guarantee is about.",
+            f"documents (500 at most), under the noise of the release, if {_LEAST_DOCUMENTS} or "
+            "more have a word of the vocabulary. A whole document may have far more tokens than "
+            "the N that the guarantee is about.",
             "The two inputs of the definition are a document, and the same without N of its tokens "
             f"at random: of {definition.MOST_PASSAGES:,} documents at most. What the vocabulary "
             f"tells counts in what the guarantee allows. {definition.NOTE}",
@@ -118,5 +118,5 @@ class HistogramStudy(Study):
 
         # Seeded by the number alone, so that the same documents take part under every setting.
         generator = np.random.default_rng([number, 3])
-        deviation = float(deviation_of(cost.epsilon / cost.precision))
-        return SumsAttack(self._counts, release, deviation, generator)
+        rate = cost.epsilon / cost.precision
+        return SumsAttack(self._counts, release, float(deviation_of(rate)), generator, float(rate))

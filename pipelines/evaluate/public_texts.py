@@ -294,7 +294,8 @@ class PublicTextsStudy(Study):
         # Seeded by the number alone, so that the same units take part under every setting.
         generator = np.random.default_rng([number, 3])
         deviation = float(voting.votes.deviation) if noise else 0.0
-        return SumsAttack(units, release, deviation, generator)
+        rate = float(voting.votes.rate) if noise and isinstance(voting.votes, PureVotes) else None
+        return SumsAttack(units, release, deviation, generator, rate)
 
 
 def _lengths(units: sp.csr_array) -> npt.NDArray[np.float64]:
