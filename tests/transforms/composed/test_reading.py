@@ -90,6 +90,13 @@ def test_kept_values_come_back_as_they_were() -> None:
     assert declared["terms"] == Sequence[np.int32]
 
 
+def test_long_ids_are_whole() -> None:
+    # Kills: ids by their first bytes, with which equal texts share their noise.
+    given = [bytes(1 << 17) + bytes([number]) for number in range(2)]
+    (batch,) = documents(read([EMPTY._replace(id=one) for one in given]))
+    assert batch.ids == [b"b" + one for one in given]
+
+
 @pytest.mark.parametrize("name", ["other", "price"])
 def test_what_has_no_form_is_not_kept(name: str) -> None:
     with pytest.raises(InputError, match=rf"^keep: the field '{name}' is of type .*; give one "):
