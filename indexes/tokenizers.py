@@ -51,6 +51,9 @@ Record = str | dict[str, Any]
 """A tokeniser as artefacts name it."""
 
 _DESCRIBED = re.compile(r"(\S+)(?: ([a-z]{2}))? \(")
+_UNICODE = re.compile(r"; Unicode ([0-9]{1,3}(?:\.[0-9]{1,3}){1,3})")
+_ICU = re.compile(r", ICU ([0-9]{1,3}(?:\.[0-9]{1,3}){0,3})\)$")
+_SHOWN = 80
 
 
 class TokenizerError(ValueError):
@@ -135,6 +138,22 @@ class Tokenizer:
         found = _DESCRIBED.match(description)
         return cls.here(*found.groups()) if found else cls.here(description)
 
+    @classmethod
+    def described(cls, description: str) -> Tokenizer:
+        """Return the rule that a card describes, with the software that the card names.
+
+        Raises TokenizerError for a text that is no rule's description, in whole.
+        """
+        found, icu = _DESCRIBED.match(description), _ICU.search(description)
+        if found is not None:
+            rule = cls(found[1], found[2], icu and icu[1])
+            known = rule.name in NAMES and rule.language in (None, *LANGUAGES)
+            unicode = _UNICODE.search(description)
+            known = known and rule.takes_language == (icu is not None)
+            if known and unicode and rule._described(unicode[1]) == description:
+                return rule
+        raise TokenizerError(f"{description[:_SHOWN]!r} describes no tokeniser")
+
     @property
     def takes_language(self) -> bool:
         """Return whether the rule is a version of `icu-words`."""
@@ -173,7 +192,10 @@ class Tokenizer:
     @property
     def description(self) -> str:
         """Return what a token is, for the card."""
-        unicode = f"Unicode {unicodedata.unidata_version}"
+        return self._described(unicodedata.unidata_version)
+
+    def _described(self, version: str) -> str:
+        unicode = f"Unicode {version}"
         alike = "" if self.is_first else ", one spelling for letters of one word"
         if self.icu is None:
             return f"{self.name} (NFKC, lower-case, letters only{alike}; {unicode})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
@@ -37,6 +38,7 @@ _OPTIONAL = {1: (), VERSION: (FILE_OF["vectors"], SEARCH)}
 _NOT_ALWAYS = "search", "language", "rescaled"
 """The keys that a manifest lacks where there is nothing to say."""
 _KEYS_OF_SEARCH = {"lists", "seed", "vectors"}
+_AMOUNT = re.compile(r"[0-9]+(?:[./][0-9]+)?(?:e-?[0-9]{1,3})?|[0-9a-f]{64}")
 _KEYS_OF_RESCALED = {"covariance": {"by", "lambda"}, "information": {"by", "power", "weights"}}
 
 
@@ -166,10 +168,13 @@ def _describes_lists(content: dict[str, Any]) -> bool:
         return False
 
 
-def _describes_map(rescaled: dict[str, Any]) -> bool:
+def describes_map(rescaled: Mapping[str, str]) -> bool:
     """Return whether a manifest's `rescaled` is of one of the maps that there are."""
     keys = _KEYS_OF_RESCALED.get(str(rescaled["by"]))
-    return keys == set(rescaled) and all(isinstance(value, str) for value in rescaled.values())
+    return keys == set(rescaled) and all(
+        isinstance(value, str) and (key == "by" or _AMOUNT.fullmatch(value) is not None)
+        for key, value in rescaled.items()
+    )
 
 
 _NUMBERS = ("words", "dimensions", "bits")
@@ -196,7 +201,7 @@ def _is_possible(content: dict[str, Any]) -> bool:
             and type(content["seed"]) is int
             and isinstance(content["builder"], str)
             and content.get("language", "en") in LANGUAGES
-            and ("rescaled" not in content or _describes_map(content["rescaled"]))
+            and ("rescaled" not in content or describes_map(content["rescaled"]))
             and all(isinstance(content[name], dict) for name in _MAPPINGS)
             and isinstance(content["guarantee"], dict | None)
             and all(isinstance(file["sha256"], str) for file in content["files"])

@@ -186,7 +186,7 @@ def verify(
     """Check every file of a release against its card, and refuse files that it does not list.
 
     Sentences of the card, README.md and page.html are written again and compared, if this code
-    wrote them; else a warning names them.
+    wrote them. A warning names what could not be compared.
 
     Args:
         release: the release's place.
@@ -201,7 +201,7 @@ def verify(
     found = verified(release, public_key=public_key, ledger=ledger, progress=progress)
     if found.not_compared:
         names = ", ".join(found.not_compared)
-        _LOGGER.warning("%s: not compared, as other code wrote them: %s", release, names)
+        _LOGGER.warning("%s: not compared: %s", release, names)
     return found.card
 
 
@@ -218,6 +218,9 @@ def verified(
         from quietcorpus.pipelines.ledger.check import verify_counted
 
         verify_counted(fspath(release), found.card, fspath(ledger))
+    elif found.card.ledger is not None:
+        left = (*found.not_compared, "the entry in a ledger (no ledger was given)")
+        found = found._replace(not_compared=left)
     return found
 
 

@@ -44,7 +44,9 @@ TEXTS = [
     f"{WORDS[n % 16]} {WORDS[n * 5 % 16]}. {WORDS[n * 7 % 16]} {WORDS[n % 16]} {WORDS[n % 3]}!"
     for n in range(120)
 ]
-ENCODER = EncoderSource("mechanism.encoder", "hashed", "0" * 64, "torch", "float32", "none")
+ENCODER = EncoderSource(
+    "mechanism.encoder", "hashed", "0" * 64, "torch", "float32", "tokenizers 1.0"
+)
 PUBLIC = {"public": "words.txt"}
 FIRST = {"tokenizer": FIRST_WORDS.name}
 """The rule of releases that were made before there was another."""

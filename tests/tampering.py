@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -58,9 +59,15 @@ def edit_index(release: Path, change: Callable[[dict[str, Any]], Any]) -> None:
 
 
 def edit_card(release: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    """Change a card, and write it as cards are written, if it still is one."""
     card = json.loads((release / "release.json").read_text())
     change(card)
-    (release / "release.json").write_text(json.dumps(card))
+    text = json.dumps(card, indent=2) + "\n"
+    with suppress(ValueError, TypeError):
+        written = Card.model_validate(card).to_json()
+        same = [json.dumps(json.loads(one), sort_keys=True) for one in (text, written)]
+        text = written if same[0] == same[1] else text
+    (release / "release.json").write_text(text)
 
 
 def rewrite(release: Path, path: str, change: Callable[[pa.Table], pa.Table]) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from quietcorpus.pipelines.card.limited_precision import (
 )
 from quietcorpus.pipelines.card.mechanism import FileFormat
 from quietcorpus.pipelines.card.model import Card, PapersFigure, UsedArtefact
+from quietcorpus.pipelines.card.parameters import Rational
 from quietcorpus.pipelines.card.vocabulary import misfit_of
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.transforms.errors import InputError
@@ -40,6 +41,7 @@ _BINS = (
 class BagOfWordsMechanism(LimitedPrecisionMechanism):
     """A release of bags of words."""
 
+    has_papers_figure: ClassVar[bool] = True
     kind: Literal["bag-of-words"]
     histogram_epsilon: float | None = None
     accounting: str
@@ -47,7 +49,7 @@ class BagOfWordsMechanism(LimitedPrecisionMechanism):
     include: list[str] | None = None
     vocabulary_size: int
     bins: int = Field(description="K, of the compression map")
-    noise_rate: str = Field(description="of the geometric noise in a bin, as a rational")
+    noise_rate: Rational = Field(description="of the geometric noise in a bin, as a rational")
 
     @property
     def includes_bins(self) -> bool:
@@ -59,6 +61,21 @@ class BagOfWordsMechanism(LimitedPrecisionMechanism):
     ) -> list[str]:
         """Return the lines on what a row does not hide."""
         return bag_limits(spendings, self.tokenizer)
+
+    def results(self, block: Any) -> tuple[Set[str], Set[str]]:
+        """Return the numbers of terms and bins, and the noise of a bin."""
+        return {"vocabulary_size", "bins", "noise_rate"}, set()
+
+    @property
+    def is_reconstructable(self) -> bool:
+        """Return whether rows may be a model's, which come without noisy bins."""
+        return self.include is None
+
+    @property
+    def used(self) -> list[tuple[str, str]]:
+        """Return the vocabulary and the vectors, those that are public files."""
+        vectors = self.compression.get("embedding")
+        return [*super().used, *([("embedding", vectors["public"])] if vectors else [])]
 
     @property
     def files(self) -> Mapping[str, FileFormat]:

@@ -21,6 +21,7 @@ from quietcorpus.pipelines.card.parameters import Part
 
 DELTA = Fraction(1, 10**6)
 LENGTHS = (1, 20, 200, 1000)
+MOST_DIMENSIONS = 65_536
 
 _ABOVE, _BELOW = 0.02, 0.005  # grids of losses differ between machines, and all round up
 
@@ -79,7 +80,9 @@ class DocumentLosses(Part):
     """
 
     delta: float = Field(description="the nearest float; the epsilons have a margin for it")
-    dimensions: int | None = Field(None, ge=1, description="of the vectors, where they are used")
+    dimensions: int | None = Field(
+        None, ge=1, le=MOST_DIMENSIONS, description="of the vectors, where they are used"
+    )
     largest: float | None = Field(
         None,
         description="where words are drawn by their distances: the one beyond which no word's loss "

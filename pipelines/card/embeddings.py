@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pydantic import Field
 
 from quietcorpus.evaluation.distances import Distances, euclidean_distances, hamming_distances
 from quietcorpus.indexes.binarisation import Quality, spread
@@ -31,13 +32,15 @@ from quietcorpus.indexes.word_index_manifest import (
     SEED,
     IndexManifest,
 )
-from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy
+from quietcorpus.mechanisms.concentrated import rho_of
+from quietcorpus.mechanisms.filters import Concentrated
+from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy, round_up
 from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Product, Promise
-from quietcorpus.pipelines.card.model import Card, UsedArtefact
-from quietcorpus.pipelines.card.noise import Course, check_cost, courses_of_norms
-from quietcorpus.pipelines.card.parameters import Part, UserParameters
+from quietcorpus.pipelines.card.model import Card, PapersFigure, UsedArtefact
+from quietcorpus.pipelines.card.noise import Course, check_cost, courses_of_norms, is_accountable
+from quietcorpus.pipelines.card.parameters import Part, Rational, UserParameters
 from quietcorpus.pipelines.card.statements import NUMBERS, WHETHER, stated
-from quietcorpus.pipelines.card.users import OF_NAMES, are_named, budget_limits
+from quietcorpus.pipelines.card.users import OF_NAMES, are_named, budget_limits, check_budgets
 from quietcorpus.pipelines.card.vocabulary import (
     VOCABULARY_FORMAT,
     check_vocabulary,
@@ -45,6 +48,7 @@ from quietcorpus.pipelines.card.vocabulary import (
     rule_of,
 )
 from quietcorpus.pipelines.card.weakness import Weakness, of_noise, of_users
+from quietcorpus.pipelines.spec.embeddings import MOST_DIMENSIONS
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.pipelines.storage.layout import BINARY, INDEX, TABLE, TEXT
@@ -78,13 +82,14 @@ class TrainedGroup(Part):
 
     name: str
     budget_left_for_training: float
-    sampling_rate: str
-    last_step: int
+    sampling_rate: Rational
+    last_step: int = Field(ge=0)
 
 
 class WordEmbeddingsMechanism(Mechanism):
     """A release of word embeddings."""
 
+    has_papers_figure: ClassVar[bool] = True
     kind: Literal["word-embeddings"]
     method: Literal["sgd", "cooccurrence"]
     user: str
@@ -94,13 +99,13 @@ class WordEmbeddingsMechanism(Mechanism):
     delta: float
     vocabulary: dict[str, Any]
     tokens: int
-    dimensions: int
+    dimensions: int = Field(ge=1, le=MOST_DIMENSIONS)
     window: int
     few_users: str | None = None
     training: dict[str, Any] | None = None
     tokenizer: str
     vocabulary_size: int
-    noise_multiplier: str
+    noise_multiplier: Rational
     norms: dict[str, int] | None = None
     steps_taken: int | None = None
     lot: int | None = None
@@ -123,8 +128,9 @@ class WordEmbeddingsMechanism(Mechanism):
         """Return what the README says of a start from public vectors."""
         if self.start is None:
             return []
+        start = self.start.replace("`", "'")
         return [
-            f"Training started from the public vectors of `{self.start}` (artefact `start`) for "
+            f"Training started from the public vectors of `{start}` (artefact `start`) for "
             "the words that they have, and from random numbers for all others. It cost nothing: "
             "whoever made the release declared these vectors public, and public vectors tell "
             "nothing of a user. What two released vectors have in common may come from others' "
@@ -147,6 +153,17 @@ class WordEmbeddingsMechanism(Mechanism):
         """Return the lines on what vectors do not hide."""
         return embedding_limits(are_named(self.budgets))
 
+    def results(self, block: Any) -> tuple[Set[str], Set[str]]:
+        """Return the number of words, the noise, and the norms or the steps of each group."""
+        own = {"norms"} if self.method == "cooccurrence" else {"steps_taken", "lot", "groups"}
+        return {"vocabulary_size", "noise_multiplier", "software", *own}, set()
+
+    @property
+    def used(self) -> list[tuple[str, str]]:
+        """Return the vocabulary and the vectors of the start, those that are public files."""
+        found = (("vocabulary", self.vocabulary.get("public")), ("start", self.start))
+        return [(name, place) for name, place in found if place is not None]
+
     def weaknesses(self, card: Card) -> tuple[Sequence[Weakness], Sequence[Weakness]]:
         """Return those of delta before, and those of the noise after."""
         total, noise = card.budget.total.guarantee, Fraction(self.noise_multiplier)
@@ -164,6 +181,59 @@ class WordEmbeddingsMechanism(Mechanism):
         """Return the formats of the vectors, in four forms, and of the vocabulary."""
         vectors = pa.list_(pa.float32(), self.dimensions)
         return _FILES | {TABLE: _FILES[TABLE]._replace(types=(pa.string(), vectors))}
+
+    def figure(self, delta: Fraction) -> PapersFigure | None:
+        """Return the paper's figure for a training at a delta; None where there is none."""
+        if self.groups is None:
+            return None
+        most = max(Fraction(group.sampling_rate) for group in self.groups)
+        lot, steps = Fraction(self.lot or 0), self.steps_taken or 0
+        return papers_figure(most, Fraction(self.noise_multiplier), steps, lot, delta)
+
+    def is_trained_as_said(self) -> bool:
+        """Tell whether the steps of a training are those of its block, and its noise has a norm."""
+        # The module imports optional packages.
+        from quietcorpus.mechanisms.clipped_sum import STEPS
+
+        if self.groups is None:
+            return max((self.norms or {}).values(), default=0) == STEPS
+        given = self.training or {}
+        names = [group.name for group in self.groups]
+        return (
+            self.lot == given["lot"]
+            and self.steps_taken == given.get("stop_after", given["steps"])
+            and all(group.last_step <= (self.steps_taken or 0) for group in self.groups)
+            and len(set(names)) == len(names)
+        )
+
+    def charged(self, stages: Sequence[Any]) -> Concentrated | None:
+        """Return what a filter charges for the noise of counts or training, and the vocabulary."""
+        # The modules import optional packages.
+        from quietcorpus.mechanisms.dominance import dominating
+        from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
+
+        noise, delta = Fraction(self.noise_multiplier), Fraction(stages[-1].delta_exact)
+        courses = [
+            dominating(Fraction(one.sampling_rate), noise, one.last_step, delta / 100)
+            for one in self.groups or ()
+        ]
+        known = [one for one in courses if one is not None]
+        if len(known) < len(courses):
+            return None
+        own = (
+            Concentrated(max(one.rho for one in known), max(one.delta for one in known))
+            if known
+            else Concentrated(rho_of(noise))
+        )
+        private = self.vocabulary.get("private")
+        if private is None:
+            return own
+        cost = Fraction(stages[0].epsilon_exact), Fraction(stages[0].delta_exact)
+        return own + UserVocabulary(private["words"], *cost).concentrated
+
+    def check_files(self, output: str, card: Card) -> None:
+        """Check that all files hold the same vectors, and that the index states the cost."""
+        _check_vectors(output, card)
 
     def misfit(self, name: str, rows: pa.Table, tables: Mapping[str, pa.Table]) -> str | None:
         """Return what in the vocabulary is not as it is written."""
@@ -197,20 +267,31 @@ def embedding_limits(named: bool | None) -> list[str]:
     ]
 
 
-def check(output: str, card: Card) -> None:
-    """Check that all files agree, what the noise costs, and that the index states the cost.
+def papers_figure(
+    rate: Fraction, noise_multiplier: Fraction, steps: int, lot: Fraction, delta: Fraction
+) -> PapersFigure:
+    """Return the paper's figure for a training of so many steps, at the largest sampling rate."""
+    # The module imports optional packages.
+    from quietcorpus.mechanisms.accounting import papers_epsilon
 
-    Raises InputError.
-    """
+    return PapersFigure(
+        epsilon=round_up(papers_epsilon(rate, noise_multiplier, steps, lot, delta)),
+        explanation=(
+            "It divides what a step costs by the number of users that take part in it. It is "
+            "not a bound on what a reader can learn; the guarantee above is."
+        ),
+    )
+
+
+def check(output: str, card: Card) -> None:
+    """Check what the noise costs, and the numbers of the budget; raises InputError."""
     mechanism = card.mechanism
     assert isinstance(mechanism, WordEmbeddingsMechanism)
     check_vocabulary(f"{output}/{layout.CARD}", mechanism.vocabulary, card.budget.stages[:-1])
     stage = card.budget.stages[-1].parameters
     assert isinstance(stage, UserParameters)
     check_cost(f"{output}/{layout.CARD}", stage, _courses(mechanism))
-    _check_start(f"{output}/{layout.CARD}", mechanism.start, card.artefacts)
     _check_numbers(f"{output}/{layout.CARD}", mechanism, card)
-    _check_vectors(output, card)
 
 
 def _check_numbers(uri: str, mechanism: WordEmbeddingsMechanism, card: Card) -> None:
@@ -219,20 +300,19 @@ def _check_numbers(uri: str, mechanism: WordEmbeddingsMechanism, card: Card) -> 
     assert isinstance(total, UserParameters)
     if card.budget.stages[-1].stage != noisy[mechanism.method]:
         raise InputError(f"{uri}: budget: its stages are not the mechanism's")
+    check_budgets(uri, total, mechanism.budgets)
     most = total.epsilon if mechanism.epsilon is None else mechanism.epsilon
     if mechanism.delta != total.delta or most < total.epsilon:
         raise InputError(f"{uri}: mechanism: epsilon or delta is not the budget's")
     if {file.rows for file in card.files} != {mechanism.vocabulary_size}:
         raise InputError(f"{uri}: mechanism: vocabulary_size is not the number of words")
-
-
-def _check_start(uri: str, start: str | None, artefacts: Sequence[UsedArtefact]) -> None:
-    """Raise InputError unless the artefact `start` is the file of the start, and is public."""
-    found = [(one.uri, one.provenance) for one in artefacts if one.name == "start"]
-    if found != ([] if start is None else [(start, "public")]):
-        raise InputError(
-            f"{uri}: artefacts: not the public vectors that training is said to have started from"
-        )
+    if not is_accountable():
+        return
+    stage = card.budget.stages[-1].parameters
+    assert isinstance(stage, UserParameters)
+    spent = Fraction(stage.delta_exact)
+    if not mechanism.is_trained_as_said() or card.papers_figure != mechanism.figure(spent):
+        raise InputError(f"{uri}: mechanism: its training or the paper's figure is not as it says")
 
 
 def _courses(mechanism: WordEmbeddingsMechanism) -> Iterator[Course]:

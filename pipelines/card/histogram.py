@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Mapping, Set
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -23,6 +23,10 @@ class HistogramMechanism(LimitedPrecisionMechanism):
 
     kind: Literal["histogram"]
     vocabulary_size: int
+
+    def results(self, block: Any) -> tuple[Set[str], Set[str]]:
+        """Return the number of terms."""
+        return {"vocabulary_size"}, set()
 
     def misfit(self, name: str, rows: pa.Table, tables: Mapping[str, pa.Table]) -> str | None:
         """Return what in the vocabulary is not as it is written."""

@@ -48,6 +48,12 @@ class LimitedPrecisionMechanism(Mechanism):
         return limits_of(spendings, self.tokenizer)
 
     @property
+    def used(self) -> list[tuple[str, str]]:
+        """Return the vocabulary, if it is public."""
+        public = self.vocabulary.get("public")
+        return [("vocabulary", public)] if public is not None else []
+
+    @property
     def required(self) -> tuple[str, ...]:
         """Return the path of the vocabulary."""
         return (layout.VOCABULARY,)

@@ -6,8 +6,8 @@ Each kind has a class, which also describes the files of its releases. The regis
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence, Set
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import pyarrow as pa
 from pydantic import BeforeValidator, GetJsonSchemaHandler, SerializeAsAny
@@ -58,6 +58,14 @@ class FileFormat(NamedTuple):
 class Mechanism(Part):
     """The mechanism of a release, with its resolved parameters."""
 
+    counts_records: ClassVar[bool] = True
+    """Whether the card states numbers of records."""
+
+    has_papers_figure: ClassVar[bool] = False
+    """Whether the card may state the result of a paper's own accounting."""
+    private: ClassVar[frozenset[str]] = frozenset()
+    """The names of the artefacts that may be private, with a guarantee that the card accounts."""
+
     if TYPE_CHECKING:
         kind: str  # each class declares the field itself, which fixes its place among the keys
 
@@ -105,6 +113,25 @@ class Mechanism(Part):
         """
         return [], []
 
+    def asked(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return the keys of the spec's block, as on the card, in the form that a spec has."""
+        return given
+
+    def results(self, block: Any) -> tuple[Set[str], Set[str]]:
+        """Return the keys that a run of a spec's block adds or fills in, and those that it may.
+
+        `block` is the `spec.mechanism.MechanismSpec` of this kind.
+        """
+        raise NotImplementedError
+
+    @property
+    def used(self) -> list[tuple[str, str]]:
+        """Return the names of the artefacts, in order, each with the place that the block has."""
+        raise NotImplementedError
+
+    def check_files(self, output: str, card: Any) -> None:
+        """Compare files with each other, beyond `misfit`; raises InputError."""
+
     def misfit(self, name: str, rows: pa.Table, tables: Mapping[str, pa.Table]) -> str | None:
         """Return what in rows of a table is not of this kind; None if nothing is.
 
@@ -136,6 +163,18 @@ class Mechanism(Part):
         Raises ArithmeticError or ValueError for numbers that cannot be.
         """
         return None
+
+    def charged(self, stages: Sequence[Any]) -> Concentrated | None:
+        """Return what a filter charges for the release, whose stages have these parameters.
+
+        None if it has no Gaussian noise. Raises what `concentrated` does.
+        """
+        return self.concentrated
+
+    @property
+    def is_reconstructable(self) -> bool:
+        """Return whether the rows may be drawn from a model of another release's."""
+        return False
 
     @property
     def required(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from pydantic import Field
 from quietcorpus.pipelines.card.document_losses import DocumentLosses
 from quietcorpus.pipelines.card.mechanism import AnyMechanism
 from quietcorpus.pipelines.card.parameters import NoiseEntry, Parameters, Part
-from quietcorpus.pipelines.spec.values import Disjoint, Reason
+from quietcorpus.pipelines.spec.values import LARGEST_COUNT, NAME, Disjoint, Reason
 
 
 class GuaranteePart(Part):
@@ -86,9 +86,11 @@ class Spread(Part):
 class MeasuredRecall(Part):
     """The share of noisy vectors for which an approximate search finds the nearest word."""
 
-    share: float = Field(description="recall@1, on noisy vectors of the index's words, all alike")
-    interval: list[float] = Field(description="its 95 % interval")
-    queries: int = Field(description="the number of noisy vectors")
+    share: float = Field(
+        ge=0, le=1, description="recall@1, on noisy vectors of the index's words, all alike"
+    )
+    interval: list[float] = Field(min_length=2, max_length=2, description="its 95 % interval")
+    queries: int = Field(ge=1, description="the number of noisy vectors")
 
 
 class Typical(Part):
@@ -101,7 +103,7 @@ class Typical(Part):
         description="S_w, how many words hold 95 % of the chance; a lower estimate, which cannot "
         "exceed `set_size_limit`"
     )
-    set_size_limit: int = Field(description="the most that so many draws can show")
+    set_size_limit: int = Field(ge=1, le=10**6, description="the most that so many draws can show")
     recall: MeasuredRecall | None = Field(
         None, description="at this epsilon, where the search is approximate"
     )
@@ -112,7 +114,10 @@ class Meaning(Part):
 
     mean_distance: float = Field(description="of two different words of the vocabulary")
     mean_interval: list[float] | None = Field(
-        None, description="95 % interval of the mean, where it is from a sample of pairs"
+        None,
+        min_length=2,
+        max_length=2,
+        description="95 % interval of the mean, where it is from a sample of pairs",
     )
     maximum_distance: float = Field(description="no two words are farther apart; rounded up")
     loss_at_mean: float = Field(
@@ -138,8 +143,8 @@ class Meaning(Part):
 class Counts(Part):
     """Numbers of records; nothing about their content."""
 
-    documents: int = Field(ge=0)
-    rejected: int = Field(ge=0)
+    documents: int = Field(ge=0, le=LARGEST_COUNT)
+    rejected: int = Field(ge=0, le=LARGEST_COUNT)
 
 
 class LedgerEntry(Part):
@@ -184,7 +189,7 @@ class Card(Part):
     """The card of one release, as `release.json` holds it."""
 
     schema_version: Literal[1] = 1
-    release: str
+    release: str = Field(pattern=NAME)
     created: str = Field(description="UTC, ISO 8601")
     mechanism: AnyMechanism
     guarantee: GuaranteePart

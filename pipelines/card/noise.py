@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import importlib.util
-import logging
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 
 from quietcorpus.pipelines.card.parameters import DocumentParameters, UserParameters
 from quietcorpus.transforms.errors import InputError
 
-_LOGGER = logging.getLogger("quietcorpus.verify")
-
 _MORE = "{uri}: budget: the noise that the card tells costs more than it says"
 Course = tuple[str, Fraction, Fraction, int]
 """A group's name, and its units' sampling rate, noise multiplier and number of steps."""
+
+
+def is_accountable() -> bool:
+    """Return whether the accountant is installed; without it, no Gaussian noise is compared."""
+    return importlib.util.find_spec("dp_accounting") is not None
 
 
 def check_cost(
@@ -26,8 +28,7 @@ def check_cost(
     that has other groups, or none, and for numbers that cannot be. `courses` may raise ValueError,
     TypeError and ArithmeticError for those, as it is read from the card.
     """
-    if importlib.util.find_spec("dp_accounting") is None:
-        _LOGGER.warning("epsilon is not computed again: dp-accounting is not installed")
+    if not is_accountable():
         return
     from quietcorpus.mechanisms.accounting import epsilon_of
 

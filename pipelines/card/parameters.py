@@ -27,12 +27,15 @@ from quietcorpus.mechanisms.guarantees import (
 class Part(BaseModel):
     """A part of a card; unknown keys are refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-Exact = Annotated[str, Field(description="epsilon as a rational, p/q")]
+RATIONAL = r"^(0|[1-9][0-9]{0,1999})(/[1-9][0-9]{0,1999})?$"
+"""The pattern of a rational as it is written: no exponent, which might take all memory."""
+Rational = Annotated[str, Field(pattern=RATIONAL)]
+Exact = Annotated[Rational, Field(description="epsilon as a rational, p/q")]
 Delta = Annotated[float, Field(ge=0, lt=1, description="delta, rounded up")]
-ExactDelta = Annotated[str, Field(description="delta as a rational, p/q")]
+ExactDelta = Annotated[Rational, Field(description="delta as a rational, p/q")]
 
 
 class LimitedPrecisionParameters(Part):
@@ -158,7 +161,7 @@ class NoiseEntry(Part):
     """The cost of a release's Gaussian noise under a ledger's filter."""
 
     rho: float = Field(ge=0, description="of zero-concentrated privacy, rounded up")
-    rho_exact: str = Field(description="rho as a rational, p/q")
+    rho_exact: Rational = Field(description="rho as a rational, p/q")
     delta: float = Field(ge=0, lt=1, description="of what the noise does not cover, rounded up")
     delta_exact: ExactDelta
 

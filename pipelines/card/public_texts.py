@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -24,10 +24,12 @@ from quietcorpus.pipelines.card.parameters import (
     DocumentParameters,
     Parameters,
     Part,
+    Rational,
     UserParameters,
 )
 from quietcorpus.pipelines.card.resampled import check_resampled
-from quietcorpus.pipelines.card.users import OF_NAMES, are_named, budget_limits
+from quietcorpus.pipelines.card.together import is_accounted
+from quietcorpus.pipelines.card.users import OF_NAMES, are_named, budget_limits, check_budgets
 from quietcorpus.pipelines.card.variation import UNCHECKED, Variation
 from quietcorpus.pipelines.card.weakness import Weakness, of_unchosen, of_users
 from quietcorpus.pipelines.storage import files as storage
@@ -42,7 +44,9 @@ class PoolSearchUsed(Part):
     lists: int = Field(ge=1, description="the number of lists")
     probes: int = Field(ge=1, description="the number of them that were searched for a document")
     seed: int = Field(description="of the lists' training")
-    recall: dict[str, float] = Field(
+    recall: dict[
+        Annotated[str, Field(pattern=r"^[1-9][0-9]{0,9}$")], Annotated[float, Field(ge=0, le=1)]
+    ] = Field(
         description="by numbers of nearest texts, the share of them that is found for public "
         "texts, rounded down"
     )
@@ -52,6 +56,8 @@ class PoolSearchUsed(Part):
 class PublicTextsMechanism(Mechanism):
     """A release of public texts, weighted by documents' votes."""
 
+    counts_records: ClassVar[bool] = False
+    private: ClassVar[frozenset[str]] = frozenset({"pool", "encoder"})
     kind: Literal["public-texts"]
     pool: str
     user: str | None = None
@@ -76,8 +82,8 @@ class PublicTextsMechanism(Mechanism):
         "those for the next, and so on; left out if all get the same",
     )
     norm: int
-    noise_multiplier: str | None = None
-    noise_rate: str | None = Field(
+    noise_multiplier: Rational | None = None
+    noise_rate: Rational | None = Field(
         default=None, description="of geometric noise: epsilon over the norm, as a rational, p/q"
     )
     norms: dict[str, int] | None = None
@@ -116,6 +122,21 @@ class PublicTextsMechanism(Mechanism):
         if self.user is None:
             return text_limits(is_pure=self.is_pure, is_narrowed=narrowed)
         return user_text_limits(are_named(self.budgets), is_narrowed=narrowed)
+
+    def results(self, block: Any) -> tuple[Set[str], Set[str]]:
+        """Return the votes, the noise, what encoded texts, and perhaps a search and a variation."""
+        return {
+            *("pool_texts", "vote", "norm", "least_votes"),
+            *("encoder", "encoder_precision", "encoder_software", "software"),
+            "noise_rate" if self.is_pure else "noise_multiplier",
+            *({"votes_by_rank"} if self.votes == "falling" else ()),
+            *({"norms"} if self.user is not None else ()),
+        }, {"search"} | ({"variation"} if self.resample is None else set())
+
+    @property
+    def used(self) -> list[tuple[str, str]]:
+        """Return pool and encoder."""
+        return [("pool", self.pool), ("encoder", self.encoder)]
 
     def weaknesses(self, card: Card) -> tuple[Sequence[Weakness], Sequence[Weakness]]:
         """Return those of delta before, and after them that no text may stand out."""
@@ -182,6 +203,10 @@ class PublicTextsMechanism(Mechanism):
         if not len(pairs) == len(pc.unique(pairs["id"])) == len(pc.unique(pairs["text"])):
             return "a number of the pool has two texts, or a text has two numbers"
         return None
+
+    def check_files(self, output: str, card: Card) -> None:
+        """Check which texts stand out, and how often they stand in a resampled corpus."""
+        _check_texts(output, self)
 
     @property
     def notes(self) -> list[str]:
@@ -268,7 +293,7 @@ def _note_on(search: PoolSearchUsed) -> str:
 
 
 def check(output: str, card: Card) -> None:
-    """Check provenance, what is not told, what the noise costs, and which texts stand out.
+    """Check provenance, what a command may have read, and what the noise costs.
 
     Raises InputError.
     """
@@ -280,12 +305,8 @@ def check(output: str, card: Card) -> None:
             f"{uri}: artefacts: not a public pool and a public encoder, nor a pool that a "
             "guarantee narrowed"
         )
-    if card.counts is not None:
-        raise InputError(f"{uri}: counts: they tell whether a document is there; drop them")
     if mechanism.variation is not None and UNCHECKED not in card.guarantee.not_protected:
         raise InputError(f"{uri}: guarantee: it does not say what a command may have read")
-    if (mechanism.user is None) != (mechanism.norms is None):
-        raise InputError(f"{uri}: mechanism.norms: only releases of users have them")
     search = mechanism.search
     if search is not None and not search.probes <= search.lists <= mechanism.pool_texts:
         raise InputError(
@@ -295,11 +316,16 @@ def check(output: str, card: Card) -> None:
         raise InputError(f"{uri}: budget: its stages are not the mechanism's")
     total = card.budget.total
     assert isinstance(total, DocumentParameters | UserParameters)
+    if isinstance(total, UserParameters):
+        check_budgets(uri, total, mechanism.budgets)
     if mechanism.is_pure:
         check_rate(uri, total, _pure(mechanism, total))
     else:
         check_cost(uri, total, _courses(mechanism, total))
-    _check_texts(output, mechanism)
+    rows = [one.rows for one in card.files if one.path == layout.VOTES]
+    labels = len(mechanism.strata["labels"]) if mechanism.strata else 1
+    if rows != [mechanism.pool_texts * labels]:
+        raise InputError(f"{output}/{layout.VOTES}: not a row for each text of the pool")
 
 
 def _are_accounted(artefacts: Sequence[UsedArtefact]) -> bool:
@@ -312,6 +338,7 @@ def _are_accounted(artefacts: Sequence[UsedArtefact]) -> bool:
     pool, encoder = artefacts
     return (
         (pool.provenance == "private") == (pool.guarantee is not None)
+        and (pool.guarantee is None or is_accounted(pool.guarantee))
         and encoder.guarantee is None
         and (encoder.provenance == "public" or pool.provenance == "private")
     )

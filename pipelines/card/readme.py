@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from fractions import Fraction
 
@@ -36,7 +37,7 @@ def render(card: Card) -> str:
     parts = [
         _front_matter(card),
         f"# {card.release}\n",
-        card.guarantee.statement + "\n",
+        _plain(card.guarantee.statement) + "\n",
         "## Guarantee\n",
         _table(
             [
@@ -57,7 +58,7 @@ def render(card: Card) -> str:
         )
     parts += [
         "## What is not protected\n",
-        "".join(f"- {line}\n" for line in card.guarantee.not_protected),
+        "".join(f"- {_plain(line)}\n" for line in card.guarantee.not_protected),
         "## What is in here\n",
         _contents(card),
         *_opening(card),
@@ -126,8 +127,13 @@ def contents(card: Card) -> list[tuple[str, str]]:
 def _contents(card: Card) -> str:
     lines = [f"- `{name}`: {meaning}\n" for name, meaning in contents(card)]
     if card.columns:
-        lines.append(f"- copied as they are: {named(card.columns, card.id_column, '`')}\n")
+        lines.append(f"- copied as they are: {_named(card)}\n")
     return "".join(lines)
+
+
+def _named(card: Card) -> str:
+    names = [_in_code(name) for name in card.columns]
+    return named(names, card.id_column and _in_code(card.id_column), "`")
 
 
 def _numbers(total: Parameters) -> str:
@@ -147,11 +153,14 @@ def _numbers(total: Parameters) -> str:
 
 
 def _artefact(artefact: UsedArtefact) -> str:
-    line = f"- {artefact.name}: `{artefact.uri}`, sha256 `{artefact.digest}`, {artefact.provenance}"
+    line = (
+        f"- {artefact.name}: `{_in_code(artefact.uri)}`, sha256 `{artefact.digest}`, "
+        f"{artefact.provenance}"
+    )
     if artefact.guarantee is None:
         return line + "\n"
     stated = artefact.guarantee.get("statement") or json.dumps(artefact.guarantee)
-    return f"{line}; what it cost comes on top of this release's: {stated}\n"
+    return f"{line}; what it cost comes on top of this release's: {_plain(stated)}\n"
 
 
 def _meaning(meaning: Meaning) -> str:
@@ -267,4 +276,13 @@ def _shown(value: object) -> str:
 
 
 def _table(rows: list[tuple[str, str]]) -> str:
-    return "| | |\n|---|---|\n" + "".join(f"| {key} | {value} |\n" for key, value in rows)
+    return "| | |\n|---|---|\n" + "".join(f"| {key} | {_plain(value)} |\n" for key, value in rows)
+
+
+def _plain(text: str) -> str:
+    """Escape what names of columns, groups and files may have that Markdown would follow."""
+    return re.sub(r"[\\`<\[\]|]", r"\\\g<0>", text)
+
+
+def _in_code(text: str) -> str:
+    return text.replace("`", "'")

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence, Set
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
+from pydantic import Field
 
 from quietcorpus.indexes.recoder import WIDTHS
+from quietcorpus.mechanisms.deep_candidate import Utility
 from quietcorpus.mechanisms.guarantees import Spending
 from quietcorpus.mechanisms.madlib import Madlib
 from quietcorpus.pipelines.card import statements
+from quietcorpus.pipelines.card.document_losses import MOST_DIMENSIONS
 from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Promise
 from quietcorpus.pipelines.card.model import Card, UsedArtefact
-from quietcorpus.pipelines.card.parameters import MetricParameters, SentenceParameters
+from quietcorpus.pipelines.card.parameters import MetricParameters, Rational, SentenceParameters
 from quietcorpus.pipelines.card.weakness import Weakness, of_words
 from quietcorpus.pipelines.card.words import (
     SearchUsed,
@@ -49,6 +52,7 @@ _PROOFS = {
 class SentencesMechanism(Mechanism):
     """A release of one embedding for each document."""
 
+    private: ClassVar[frozenset[str]] = frozenset({"index"})
     kind: Literal["sentence-embeddings"]
     mechanism: str
     epsilon: float
@@ -58,12 +62,12 @@ class SentencesMechanism(Mechanism):
     utility: str | None = None
     include: list[str] | None = None
     most_sentences: int
-    epsilon_exact: str
+    epsilon_exact: Rational
     words: int | None = None
     tokenizer: str | None = None
     out_of_vocabulary: str | None = None
     run_words: int | None = None
-    dimensions: int
+    dimensions: int = Field(ge=1, le=MOST_DIMENSIONS)
     splitter: str | None = None
     language: str | None = None
     candidates_most_sentences: int | None = None
@@ -92,6 +96,27 @@ class SentencesMechanism(Mechanism):
             return sentence_limits(self.most_sentences, self.epsilon)
         is_private = any(one.name == "index" and one.provenance == "private" for one in artefacts)
         return word_limits("madlib", self.tokenizer, self.out_of_vocabulary, is_private=is_private)
+
+    def results(self, block: Any) -> tuple[Set[str], Set[str]]:
+        """Return what is known of encoder and candidates, and for `madlib` of its words."""
+        found = {"epsilon_exact", "dimensions", "encoder_precision", "encoder_software"}
+        of_documents = {"splitter", "language", "candidates_most_sentences"}
+        match self.mechanism:
+            case "madlib":
+                return found | {"words", "tokenizer", "out_of_vocabulary", "run_words"}, set()
+            case "deep-candidate":
+                projected = {"projections"} if self.utility != Utility.SIMILARITY else set()
+                return found | of_documents | {"candidates_number", "utility", *projected}, set()
+            case "projected-mean":
+                return found | of_documents | {"directions"}, set()
+            case _:
+                return found | of_documents, set()
+
+    @property
+    def used(self) -> list[tuple[str, str]]:
+        """Return candidates, encoder, and the index of `madlib`."""
+        index = [] if self.index is None else [("index", self.index)]
+        return [("candidates", self.candidates), ("encoder", self.encoder), *index]
 
     def weaknesses(self, card: Card) -> tuple[Sequence[Weakness], Sequence[Weakness]]:
         """Return those of epsilon for the index of `madlib`."""
@@ -165,20 +190,12 @@ def sentence_limits(most: int, epsilon: float) -> list[str]:
 
 
 def check(output: str, card: Card) -> None:
-    """Check that candidates and encoder are public, since nothing accounts for private ones.
-
-    Raises InputError.
-    """
+    """Check epsilon, and for `madlib` the words' losses; raises InputError."""
     mechanism = card.mechanism
     assert isinstance(mechanism, SentencesMechanism)
     uri = f"{output}/{layout.CARD}"
-    found = {artefact.name: artefact.provenance for artefact in card.artefacts[:2]}
-    if found != {"candidates": "public", "encoder": "public"}:
-        raise InputError(f"{uri}: artefacts: not public candidates and a public encoder")
     if mechanism.mechanism == "madlib":
-        check_words(uri, mechanism.mechanism, card, card.artefacts[2:])
-    elif len(card.artefacts) > len(found):
-        raise InputError(f"{uri}: artefacts: more than candidates and an encoder")
+        check_words(uri, mechanism.mechanism, card)
     if [stage.stage for stage in card.budget.stages] != ["documents"]:
         raise InputError(f"{uri}: budget: its stages are not the mechanism's")
     check_epsilon(uri, card, mechanism.epsilon, mechanism.epsilon_exact)

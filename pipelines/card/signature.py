@@ -7,14 +7,12 @@ that OpenSSL can check it too. It is not on the card: who signs changes no byte 
 from __future__ import annotations
 
 import base64
-import logging
 
 from quietcorpus.pipelines.environment.signing import SigningKey, is_signed, read_public_key
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.transforms.errors import InputError, client_errors
 
-_LOGGER = logging.getLogger("quietcorpus.verify")
 _BYTES = 64
 
 
@@ -23,8 +21,10 @@ def of(card: bytes, key: SigningKey) -> str:
     return _text(key.sign(card))
 
 
-def check(output: str, card: bytes, public_key: str | None) -> None:
+def check(output: str, card: bytes, public_key: str | None) -> bool:
     """Raise InputError unless a release's signature is by a key; without a key, if it is none.
+
+    Returns whether there is a signature that was not compared, for want of a key.
 
     Args:
         output: the release's place.
@@ -35,13 +35,12 @@ def check(output: str, card: bytes, public_key: str | None) -> None:
     uri = f"{output}/{layout.SIGNATURE}"
     found = _read(uri)
     if public is None:
-        if found is not None:
-            _LOGGER.warning("%s is not checked: no public key was given", uri)
-        return
+        return found is not None
     if found is None:
         raise InputError(f"{uri}: missing: the release is not signed, or its signature was removed")
     if not is_signed(public, found, card):
         raise InputError(f"{uri}: not by the key in {public_key}, or of another {layout.CARD}")
+    return False
 
 
 def _read(uri: str) -> bytes | None:

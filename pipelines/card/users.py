@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
+
+from quietcorpus.pipelines.card.parameters import UserParameters
+from quietcorpus.pipelines.spec.users import GroupBudgets
+from quietcorpus.transforms.errors import InputError
 
 OF_NAMES = (
     "what a person writes under several names: each name is a user of its own",
@@ -29,3 +34,11 @@ def budget_limits(named: bool | None) -> list[str]:
 def are_named(budgets: Mapping[str, Any] | None) -> bool | None:
     """Return whether a card's budgets are of groups by name; None if it has none."""
     return None if budgets is None else bool(budgets.get("epsilon"))
+
+
+def check_budgets(uri: str, total: UserParameters, budgets: Mapping[str, Any] | None) -> None:
+    """Check that each group of users spends no more than its budget; raises InputError."""
+    given = {} if budgets is None else GroupBudgets.model_validate(budgets).of_groups
+    spent = {group.name: Fraction(group.epsilon_exact) for group in total.groups}
+    if given.keys() != spent.keys() or any(spent[name] > given[name] for name in spent):
+        raise InputError(f"{uri}: mechanism: budgets are not those of the guarantee's groups")

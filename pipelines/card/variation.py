@@ -28,8 +28,9 @@ class Variation(Part):
     @property
     def note(self) -> str:
         """Return what the README says of it."""
+        command = " ".join(self.command).replace("`", "'")
         return (
-            f"**Varied**: the texts were written anew by `{' '.join(self.command)}`, which was "
+            f"**Varied**: the texts were written anew by `{command}`, which was "
             "given the texts of the release whose `release.json` has the sha256 "
             f"`{self.card_sha256}`, and nothing else of it but their numbers and labels. What is "
             "made of released rows alone is protected as they are, at no further cost. Nothing "

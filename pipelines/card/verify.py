@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import json
 import os
 import posixpath
-import re
 import stat
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import pydantic
 from apache_beam.io.filesystem import BeamIOError
+from apache_beam.io.filesystems import FileSystems
 
 from quietcorpus.mechanisms.guarantees import Guarantee, Spending, compose
 from quietcorpus.pipelines import registry
 from quietcorpus.pipelines.card import limits, page, readme, signature
 from quietcorpus.pipelines.card import tables as table_files
+from quietcorpus.pipelines.card.block import read_back
+from quietcorpus.pipelines.card.facts import check_facts, check_texts
 from quietcorpus.pipelines.card.mechanism import UNKNOWN_KIND, FileFormat, Promise
 from quietcorpus.pipelines.card.model import Card, File
+from quietcorpus.pipelines.card.noise import is_accountable
 from quietcorpus.pipelines.card.parameters import disagree, is_rounded, parameters
 from quietcorpus.pipelines.card.rows import DocumentRows
 from quietcorpus.pipelines.card.statements import guarantee, inherited
@@ -30,12 +32,10 @@ from quietcorpus.pipelines.environment.version import code_digest, quietcorpus_v
 from quietcorpus.pipelines.spec.errors import first_line
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout
-from quietcorpus.pipelines.storage.places import absolute, is_local, without_folders
+from quietcorpus.pipelines.storage.places import absolute, is_local
 from quietcorpus.pipelines.terminal.progress import Display
-from quietcorpus.transforms.errors import InputError, blamed, client_errors, shown
+from quietcorpus.transforms.errors import InputError, blamed, client_errors
 from quietcorpus.transforms.shards import data_file
-
-_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class Verified(NamedTuple):
@@ -43,7 +43,7 @@ class Verified(NamedTuple):
 
     Attributes:
         card: its card.
-        not_compared: what was not written again to compare it, because other code wrote the card.
+        not_compared: what could not be compared, each with the reason in brackets.
     """
 
     card: Card
@@ -64,10 +64,9 @@ def verified(path: str, *, public_key: str | None = None, progress: bool = False
     output = absolute(path)
     refuse_links(output)
     content = card_content(output)
-    signature.check(output, content, public_key)
+    signed = signature.check(output, content, public_key)
     card = parse_card(output, content)
-    _check_writing(output, card, content)
-    _check_names(output, card)
+    _check_card(output, card, content)
     tables: dict[str, pa.Table] = {}
     misfits: list[str] = []
     others: list[str] = []
@@ -80,23 +79,51 @@ def verified(path: str, *, public_key: str | None = None, progress: bool = False
             if not is_same:
                 others.append(file.path)
             display.advance()
-    _check_sum(output, card)
-    _check_completeness(output, card)
     pages = {name: read_page(output, name, digest) for name, digest in _pages(card).items()}
     _refuse_strangers(output, card)
-    if check := registry.part(card.mechanism.kind, "check"):
-        try:
-            check(output, card)
-        except (ArithmeticError, LookupError, TypeError, ValueError):
-            raise InputError(f"{output}/{layout.CARD}: mechanism: its numbers cannot be") from None
-    _check_facts(f"{output}/{layout.CARD}", card)
+    try:
+        card.mechanism.check_files(output, card)
+    except (ArithmeticError, LookupError, TypeError, ValueError):
+        raise InputError(f"{output}/{layout.CARD}: mechanism: its numbers cannot be") from None
     others += _other_files(output, card)
     same = is_written_here(card)
     misfits += (f"{output}/{one}" for one in documents.misfits(same=same))
     if misfits:
         raise InputError(misfits[0])
     others += documents.not_compared(same=same)
-    return Verified(card, (*_written_again(output, card, pages), *others))
+    left = _written_again(output, card, pages)
+    unpriced = getattr(card.mechanism, "noise_multiplier", None) and not is_accountable()
+    return Verified(
+        card,
+        (
+            *(f"{one} (other code wrote it)" for one in left),
+            *others,
+            *(["what the noise costs (dp-accounting is not installed)"] if unpriced else []),
+            *([f"{layout.SIGNATURE} (no public key was given)"] if signed else []),
+        ),
+    )
+
+
+def _check_card(output: str, card: Card, content: bytes) -> None:
+    """Check all that a card says by itself; raises InputError.
+
+    Numbers are checked before anything is made as large as they say.
+    """
+    uri = f"{output}/{layout.CARD}"
+    _check_writing(uri, card, content)
+    _check_names(output, card)
+    _check_sum(output, card)
+    _check_completeness(output, card)
+    try:
+        block = read_back(card.mechanism)
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise InputError(f"{uri}: mechanism: {error}") from None
+    check_facts(uri, card, block)
+    if check := registry.part(card.mechanism.kind, "check"):
+        try:
+            check(output, card)
+        except (ArithmeticError, LookupError, TypeError, ValueError):
+            raise InputError(f"{uri}: mechanism: its numbers cannot be") from None
 
 
 def _written_again(output: str, card: Card, pages: Mapping[str, bytes]) -> tuple[str, ...]:
@@ -114,7 +141,7 @@ def _written_again(output: str, card: Card, pages: Mapping[str, bytes]) -> tuple
     if same and card.software.get("quietcorpus") != quietcorpus_version():
         raise InputError(f"{uri}: software: not the version of the code that wrote it")
     if not same:
-        return (*pages, "the wording of not_protected")
+        return (*pages, "the wording of not_protected", "software", "estimates for words")
     files = {file.path: file for file in card.files}
     rows = page.first_rows(
         card.mechanism, card.files, lambda one: [read_listed(output, files[one.path])]
@@ -128,51 +155,13 @@ def _written_again(output: str, card: Card, pages: Mapping[str, bytes]) -> tuple
     return ()
 
 
-def _check_writing(output: str, card: Card, content: bytes) -> None:
-    """Check that a card is the JSON that is written of it: no key twice, no number as a text."""
-    try:
-        found = json.loads(content, object_pairs_hook=_once, parse_constant=_refused)
-    except ValueError:
-        found = None
-    # Not `exclude_none`: a null that is given is no absent value.
-    own = card.model_dump(mode="json", exclude_unset=True)
-    if json.dumps(found, sort_keys=True) != json.dumps(own, sort_keys=True):
+def _check_writing(uri: str, card: Card, content: bytes) -> None:
+    """Check that a card is the very text that is written of it, and that each text is one line."""
+    if card.to_json().encode() != content:
         raise InputError(
-            f"{output}/{layout.CARD}: a key stands twice, or a value is not of the type that is "
-            "written"
+            f"{uri}: a key stands twice or out of order, or a value is not as it is written"
         )
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(dict(pairs)) < len(pairs):
-        raise ValueError("a key stands twice")
-    return dict(pairs)
-
-
-def _refused(constant: str) -> None:
-    raise ValueError(constant)
-
-
-def _check_facts(uri: str, card: Card) -> None:
-    """Check a card's time, and that artefacts are those that the mechanism names."""
-    try:
-        at = datetime.datetime.fromisoformat(card.created)
-    except ValueError:
-        at = None
-    if at is None or at.utcoffset() != datetime.timedelta() or at.isoformat() != card.created:
-        raise InputError(f"{uri}: created: not a time in UTC")
-    for artefact in card.artefacts:
-        named = getattr(card.mechanism, artefact.name, artefact.uri)
-        if isinstance(named, dict):  # of a vocabulary
-            named = named.get("public")
-        if not isinstance(named, str) or without_folders(named) != artefact.uri:
-            raise InputError(f"{uri}: artefacts: {shown(artefact.name)} is not the mechanism's")
-        if not _DIGEST.fullmatch(artefact.digest):
-            raise InputError(f"{uri}: artefacts: {shown(artefact.name)} has no digest")
-        if artefact.provenance == "public" and artefact.guarantee is not None:
-            raise InputError(
-                f"{uri}: artefacts: {shown(artefact.name)} is public, and cost nothing"
-            )
+    check_texts(uri, json.loads(content))
 
 
 def _in_order(card: Card) -> list[File]:
@@ -186,11 +175,15 @@ def _in_order(card: Card) -> list[File]:
 
 
 def _check_names(output: str, card: Card) -> None:
-    """Check that no file is listed twice, and that none of the rows of documents is left out."""
+    """Check that all files listed are of the kind, each once, and that no rows are left out."""
     paths = [file.path for file in card.files]
+    for path in paths:
+        _check_path(output, path)
+        _format_of(f"{output}/{path}", path, card)
     rows = sorted(path for path in paths if layout.described(path) == layout.DATA)
     whole = [data_file(number, len(rows)) for number in range(len(rows))]
-    if len(set(paths)) < len(paths) or rows != sorted(whole):
+    missing = not rows and layout.DATA in card.mechanism.files
+    if missing or len(set(paths)) < len(paths) or rows != sorted(whole):
         raise InputError(f"{output}/{layout.CARD}: files: one is missing, or stands twice")
 
 
@@ -218,6 +211,13 @@ def read_card(output: str) -> Card:
 def card_content(output: str) -> bytes:
     """Return the bytes of the card at an output; raises InputError if there is none."""
     uri = f"{output}/{layout.CARD}"
+    try:
+        FileSystems.get_filesystem(uri)
+    except (BeamIOError, ValueError):
+        raise InputError(
+            f"{output}: releases are not read from such a store; copy it to a local folder, or to "
+            "s3://, gs:// or azfs://"
+        ) from None
     with client_errors(uri, "cannot be read; check the path and the permissions"):
         try:
             return storage.read_bytes(uri)
@@ -240,9 +240,7 @@ def parse_card(output: str, content: bytes) -> Card:
 
 def check_card(output: str, card: Card) -> None:
     """Check what a card says by itself, without its files; raises InputError."""
-    for file in card.files:
-        _check_path(output, file.path)
-        _format_of(f"{output}/{file.path}", file.path, card)
+    _check_names(output, card)
     _check_sum(output, card)
 
 
@@ -253,7 +251,7 @@ def _check_sum(output: str, card: Card) -> None:
         spent = [Spending(s.stage, s.parameters.guarantee) for s in card.budget.stages]
         total = compose(spent)
         agree = parameters(total) == card.budget.total == card.guarantee.parameters
-    except (ArithmeticError, TypeError, ValueError):  # of different definitions, or impossible
+    except (ArithmeticError, AttributeError, TypeError, ValueError):  # of several definitions
         agree = False
     if not agree:
         raise InputError(f"{output}/{layout.CARD}: budget: the stages do not add up to the total")
@@ -435,7 +433,9 @@ def _refuse_strangers(output: str, card: Card) -> None:
     expected = {f"{output}/{name}" for name in (*_pages(card), layout.CARD, layout.SIGNATURE)}
     expected |= {f"{output}/{file.path}" for file in card.files}
     with client_errors(output, "cannot be listed; check the path and the permissions"):
-        there = storage.listed(f"{output}/**")
+        folders = {f"{one.rpartition('/')[0]}/" for one in expected}
+        # A store's browser marks a folder by an empty object.
+        there = [path for path, size in storage.below(output) if size or path not in folders]
         if is_local(output):  # folders too, which may be empty
             there += [f"{at}/{one}" for at, down, own in os.walk(output) for one in [*down, *own]]
             expected |= {one.rpartition("/")[0] for one in expected}

@@ -7,6 +7,7 @@ states. docs/explanation/privacy.md gives the reason for every threshold.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
@@ -20,7 +21,7 @@ from quietcorpus.mechanisms.guarantees import (
 )
 from quietcorpus.pipelines.card.model import Meaning, UsedArtefact
 from quietcorpus.pipelines.card.odds import factor
-from quietcorpus.pipelines.card.parameters import EXACT
+from quietcorpus.pipelines.card.parameters import EXACT, RATIONAL
 from quietcorpus.pipelines.environment.keys import is_weak
 from quietcorpus.pipelines.spec.values import REASONS, Reason, remedied
 from quietcorpus.transforms.errors import InputError
@@ -147,9 +148,11 @@ def _of_inherited(artefact: UsedArtefact) -> list[Weakness]:
 def _number(value: object) -> float:
     """Parse a number that another party has stated, maybe in quotes; infinity if it is none."""
     try:
-        return float(Fraction(str(value)))
+        text = str(value)
+        worth = float(Fraction(text)) if re.fullmatch(RATIONAL, text) else float(text)
     except (ValueError, OverflowError, ZeroDivisionError):
         return math.inf
+    return math.inf if math.isnan(worth) else worth
 
 
 def of_words(meaning: Meaning) -> list[Weakness]:

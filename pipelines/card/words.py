@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
+from quietcorpus.evaluation.calibration import held_draws
+from quietcorpus.indexes.word_index_manifest import describes_map
 from quietcorpus.mechanisms.brr import BinaryRandomizedResponse
 from quietcorpus.mechanisms.guarantees import Spending, ceiling, round_up, shown_up
 from quietcorpus.mechanisms.madlib import Madlib
@@ -18,15 +20,32 @@ from quietcorpus.mechanisms.tem import TruncatedExponential
 from quietcorpus.mechanisms.vickrey import Vickrey
 from quietcorpus.mechanisms.word_exponential import WordExponential
 from quietcorpus.pipelines.card import statements
-from quietcorpus.pipelines.card.document_losses import Flips, Noise, Weights, agree, document_losses
+from quietcorpus.pipelines.card.document_losses import (
+    DELTA,
+    LENGTHS,
+    Flips,
+    Noise,
+    Weights,
+    agree,
+    document_losses,
+)
 from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Promise
-from quietcorpus.pipelines.card.model import Card, Meaning, UsedArtefact
-from quietcorpus.pipelines.card.parameters import MetricParameters, Part
+from quietcorpus.pipelines.card.model import Card, Meaning, MeasuredRecall, UsedArtefact
+from quietcorpus.pipelines.card.parameters import MetricParameters, Part, Rational
 from quietcorpus.pipelines.card.vocabulary import are_tokens
 from quietcorpus.pipelines.card.weakness import Weakness, of_words
+from quietcorpus.pipelines.environment.version import same_code
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import BATCH_DOCUMENTS
+
+SAMPLED_WORDS, DRAWS, ETA, QUERIES = 256, 256, Fraction(1, 20), 2048
+"""The words of an index and the draws of each, of which N_w and S_w are estimated, and the number
+of noisy vectors by which an approximate search's recall is measured."""
+HELD_DRAWS = held_draws(DRAWS, ETA)
+DOCUMENT_WORDS = (10, 100, 1000)
+SHARING_WORDS = (1, *DOCUMENT_WORDS)
+"""The lengths of documents on a card; one of one word has the whole epsilon for it."""
 
 METRICS = {
     "madlib": Madlib.metric,
@@ -71,6 +90,7 @@ class DocumentEpsilonUsed(Part):
 class WordsMechanism(Mechanism):
     """A release of text, word by word."""
 
+    private: ClassVar[frozenset[str]] = frozenset({"index"})
     kind: Literal["words"]
     mechanism: str
     epsilon: float | None = None
@@ -78,7 +98,7 @@ class WordsMechanism(Mechanism):
     index: str
     out_of_vocabulary: str
     tokenizer: str
-    epsilon_exact: str
+    epsilon_exact: Rational
     words: int
     matched: dict[str, Any] | None = None
     truncation: float | None = None
@@ -90,7 +110,7 @@ class WordsMechanism(Mechanism):
         None,
         description="for `tem`: the distance beyond which weights decline no further; rounded up",
     )
-    gamma_exact: str | None = None
+    gamma_exact: Rational | None = None
     search: SearchUsed | None = None
 
     @property
@@ -122,6 +142,33 @@ class WordsMechanism(Mechanism):
         return word_limits(
             self.mechanism, self.tokenizer, self.out_of_vocabulary, is_private=is_private
         )
+
+    def asked(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return the block with the other mechanism in place of the epsilon that it gave."""
+        if self.matched is None:
+            return given
+        key = "epsilon" if self.document_epsilon is None else "document_epsilon"
+        return given | {key: {"matching": self.matched}}
+
+    def results(self, block: Any) -> tuple[Set[str], Set[str]]:
+        """Return the exact epsilon, the number of words, gamma, and the mechanism that it matches.
+
+        Where a document's words share epsilon, they have no gamma in common unless it was given.
+        """
+        given = block.document_epsilon if block.epsilon is None else block.epsilon
+        shared = block.epsilon is None and block.budget is None
+        gamma = block.mechanism == "tem" and (block.truncation is not None or not shared)
+        return {
+            "epsilon_exact",
+            "words",
+            *({"gamma", "gamma_exact"} if gamma else ()),
+            *({"matched"} if hasattr(given, "matching") else ()),
+        }, set()
+
+    @property
+    def used(self) -> list[tuple[str, str]]:
+        """Return the index."""
+        return [("index", self.index)]
 
     def weaknesses(self, card: Card) -> tuple[Sequence[Weakness], Sequence[Weakness]]:
         """Return those of epsilon for the index."""
@@ -195,6 +242,15 @@ _LIMITS_OF_DRAWS = {
 }
 
 
+def sample_of(words: int) -> str:
+    """Say what estimates for an index of so many words are made from."""
+    return (
+        f"estimates from {DRAWS} draws for each of {min(words, SAMPLED_WORDS)} words of the index, "
+        "every word alike, not as frequent as in a text; on average S_w errs downwards, and it is "
+        f"not seen beyond {HELD_DRAWS}"
+    )
+
+
 def notes_on(search: SearchUsed | None) -> list[str]:
     """Return what the README says of a search; nothing of one that finds the nearest words."""
     if search is None or search.probes is None:
@@ -250,7 +306,7 @@ def check(output: str, card: Card) -> None:
     assert isinstance(mechanism, WordsMechanism)
     uri = f"{output}/{layout.CARD}"
     _check_gamma(uri, mechanism, card.meaning)
-    check_words(uri, mechanism.mechanism, card, card.artefacts)
+    check_words(uri, mechanism.mechanism, card)
     own = mechanism.document_epsilon if mechanism.epsilon is None else mechanism.epsilon
     if isinstance(own, DocumentEpsilonUsed):
         _check_document_epsilon(uri, card, own)
@@ -282,18 +338,13 @@ def _check_document_epsilon(uri: str, card: Card, document: DocumentEpsilonUsed)
         )
 
 
-def check_words(uri: str, mechanism: str, card: Card, artefacts: Sequence[UsedArtefact]) -> None:
-    """Check the index that defines the metric, and the losses stated for it; raises InputError."""
-    if [artefact.name for artefact in artefacts] != ["index"] or card.meaning is None:
-        raise InputError(f"{uri}: artefacts: the index, or what epsilon means there, is missing")
-    if (artefacts[0].provenance == "private") != (artefacts[0].guarantee is not None):
-        raise InputError(f"{uri}: artefacts: a private index, and no other, has a guarantee")
+def check_words(uri: str, mechanism: str, card: Card) -> None:
+    """Check the losses that are stated for the index; raises InputError."""
     total, meaning = card.budget.total, card.meaning
+    assert meaning is not None  # of a guarantee of this form
     epsilon = total.epsilon
     if [stage.stage for stage in card.budget.stages] != ["documents"]:
         raise InputError(f"{uri}: budget: its stages are not the mechanism's")
-    if getattr(card.mechanism, "out_of_vocabulary", None) not in ("drop", "draw"):
-        raise InputError(f"{uri}: mechanism: out_of_vocabulary is neither drop nor draw")
     for name, distance, loss in (
         ("mean", meaning.mean_distance, meaning.loss_at_mean),
         ("maximum", meaning.maximum_distance, meaning.loss_at_maximum),
@@ -303,24 +354,63 @@ def check_words(uri: str, mechanism: str, card: Card, artefacts: Sequence[UsedAr
     assert isinstance(total, MetricParameters)
     _check_lengths(uri, total, meaning)
     _check_document_losses(uri, mechanism, total, meaning)
+    if same_code(card.code_sha256):
+        _check_estimates(uri, card, meaning)
 
 
 def _check_lengths(uri: str, total: MetricParameters, meaning: Meaning) -> None:
-    """Check the epsilons and losses that are stated for numbers of words, and quantiles' order."""
+    """Check the numbers of words, the epsilons and losses stated for them, and quantiles' order."""
     losses = meaning.loss_of_documents
-    fits = (losses is not None) == (total.per == "word") and all(
-        math.isclose(loss, meaning.loss_at_mean * words, rel_tol=1e-9)
-        for words, loss in (losses or {}).items()
+    lengths = [None] if total.per == "word" else list(SHARING_WORDS)
+    low, high = meaning.mean_interval or (meaning.mean_distance, meaning.mean_distance)
+    fits = (
+        (losses is not None) == (total.per == "word")
+        and [one.document_words for one in meaning.typical] == lengths
+        and 0 < low <= meaning.mean_distance <= high
+        and (meaning.mean_distance <= meaning.maximum_distance * (1 + 1e-9))
+        and all(
+            math.isclose(loss, meaning.loss_at_mean * words, rel_tol=1e-9)
+            for words, loss in (losses or {}).items()
+        )
     )
     for one in meaning.typical:
         words = 1 if total.per == "word" else one.document_words or 1
         fits = fits and math.isclose(one.epsilon * words, total.epsilon, rel_tol=1e-9)
-        for spread in (one.unchanged, one.set_size):
+        for spread, most in ((one.unchanged, 1), (one.set_size, one.set_size_limit)):
             given = (spread.least, spread.low, spread.median, spread.high, spread.largest)
-            fits = fits and given[0] >= 0 and list(given) == sorted(given)
-        fits = fits and one.unchanged.largest <= 1
+            fits = fits and list(given) == sorted(given) and 0 <= given[0] <= given[-1] <= most
     if not fits:
         raise InputError(f"{uri}: meaning: a number is not that of its epsilon, or of no words")
+
+
+def _check_estimates(uri: str, card: Card, meaning: Meaning) -> None:
+    """Check that all is stated that this code states: for which documents, and of what sample."""
+    used = card.mechanism
+    given = getattr(used, "document_epsilon", None)
+    budget = given if isinstance(given, DocumentEpsilonUsed) else None
+    losses, search = meaning.document_losses, getattr(used, "search", None)
+    lengths = {*LENGTHS, *([budget.words] if budget else [])}
+    of_documents = [] if meaning.loss_of_documents is None else list(DOCUMENT_WORDS)
+    searched = search is not None and search.probes is not None
+    if (
+        losses is None
+        or [row.words for row in losses.documents] != sorted(lengths)
+        or not math.isclose(losses.delta, budget.delta if budget else float(DELTA), rel_tol=1e-12)
+        or list(meaning.loss_of_documents or {}) != of_documents
+        or meaning.sample != sample_of(getattr(used, "words", None) or 0)
+        or any(one.set_size_limit != HELD_DRAWS for one in meaning.typical)
+        or any(_is_foreign(one.recall, searched) for one in meaning.typical)
+        or not (meaning.rescaled is None or describes_map(meaning.rescaled))
+    ):
+        raise InputError(f"{uri}: meaning: not what is stated of an index of so many words")
+
+
+def _is_foreign(found: MeasuredRecall | None, searched: bool) -> bool:
+    """Tell whether a recall is stated of an exact search, or cannot be."""
+    if found is None:
+        return searched
+    low, high = found.interval
+    return not (searched and 0 <= low <= found.share <= high <= 1 and found.queries == QUERIES)
 
 
 def _check_document_losses(

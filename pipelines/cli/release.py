@@ -174,8 +174,8 @@ def verify(
 
     This compares every file's digest, row count, columns, types and ranges with release.json, and
     writes its sentences, README.md and page.html again to compare them. It refuses links and files
-    that are not listed. The exit code is 0 if everything matches. What other code wrote is named as
-    not compared.
+    that are not listed. The exit code is 0 if everything matches. What could not be compared is
+    named: what other code wrote, a signature without --public-key, an entry without --ledger.
     """
     card, left = verified(path, public_key=public_key, ledger=place, progress=progress)
     if as_json:
@@ -184,7 +184,7 @@ def verify(
         return
     yield f"verified  {path}: {len(card.files)} files are as release.json says"
     if left:
-        yield f"not compared: {', '.join(left)}, which other code wrote than this one"
+        yield f"not compared: {', '.join(left)}"
     if public_key is not None:
         yield f"signed    by the key in {public_key}"
     yield from _lines(card)

@@ -24,8 +24,8 @@ from quietcorpus.pipelines.environment.keys import (
 from quietcorpus.pipelines.kinds.kind import Kind
 from quietcorpus.pipelines.spec.errors import one_line, plain
 from quietcorpus.pipelines.spec.mechanism import MechanismSpec, block_of
-from quietcorpus.pipelines.spec.spec import NAME, check_kept
-from quietcorpus.pipelines.spec.values import Accepted, Column, Strict, of_key
+from quietcorpus.pipelines.spec.spec import check_kept
+from quietcorpus.pipelines.spec.values import NAME, Accepted, Column, Strict, of_key
 from quietcorpus.transforms.errors import InputError, shown
 
 _ADDRESSING = 1  # the version of the rule by which rows address their noise; a change raises it

@@ -71,9 +71,11 @@ _ESCAPE = re.compile(
     r"|&#0*+([0-9]{1,6});?|(&[a-z][a-z0-9]{1,31};)|\\([0-7]{1,3})|\\(.)",
     re.DOTALL | re.IGNORECASE,
 )
-# Private keys in PEM (RFC 7468), OpenSSH's, OpenPGP's, PuTTY's and age's forms.
+# Private keys in PEM (RFC 7468), OpenSSH's, OpenPGP's, PuTTY's and age's forms, and the headers of
+# an encrypted one (RFC 1421), whose content looks like any other random bytes.
 _PRIVATE_KEY = re.compile(
-    r"BEGIN[\s_]+(?:[A-Z0-9]+[\s_]+)*PRIVATE[\s_]+KEY|PuTTY-User-Key-File-\d|AGE-SECRET-KEY-1",
+    r"BEGIN[\s_]+(?:[A-Z0-9]+[\s_]+)*PRIVATE[\s_]+KEY|PuTTY-User-Key-File-\d|AGE-SECRET-KEY-1"
+    r"|Proc-Type\W{1,8}4\W{1,8}ENCRYPTED|DEK-Info\W{1,8}[A-Z0-9]",
     re.IGNORECASE,
 )
 # Their content without the lines around it, in DER: PKCS#8 (RFC 5958), plain by its algorithms and

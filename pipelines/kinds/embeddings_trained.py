@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import apache_beam as beam
 
-from quietcorpus.mechanisms.accounting import Schedule, papers_epsilon
+from quietcorpus.mechanisms.accounting import Schedule
 from quietcorpus.mechanisms.clipped_sum import ClippedSum
 from quietcorpus.mechanisms.dominance import of_schedule
 from quietcorpus.mechanisms.filters import Concentrated
@@ -18,7 +18,7 @@ from quietcorpus.mechanisms.skip_gram import SkipGram, device_name
 from quietcorpus.mechanisms.user_training import Training
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card import statements
-from quietcorpus.pipelines.card.embeddings import LEAST_ON_NOISE
+from quietcorpus.pipelines.card.embeddings import LEAST_ON_NOISE, papers_figure
 from quietcorpus.pipelines.environment import processor
 from quietcorpus.pipelines.kinds.embeddings_users import (
     UserCorpus,
@@ -203,15 +203,8 @@ class TrainedEmbeddingsKind(UserLevelKind):
     def _papers_figure(self) -> card.PapersFigure:
         schedule = self.schedule
         most = max(schedule.groups, key=lambda group: group.rate)
-        figure = papers_epsilon(
+        return papers_figure(
             most.rate, schedule.noise_multiplier, self.until, Fraction(self.lot), schedule.delta
-        )
-        return card.PapersFigure(
-            epsilon=round_up(figure),
-            explanation=(
-                "It divides what a step costs by the number of users that take part in it. It is "
-                "not a bound on what a reader can learn; the guarantee above is."
-            ),
         )
 
 

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.evaluation.calibration import choose_words, held_draws, measure
+from quietcorpus.evaluation.calibration import choose_words, measure
 from quietcorpus.evaluation.recall import noisy_queries, recall
 from quietcorpus.evaluation.simulation import (
     BrrSimulator,
@@ -35,13 +35,18 @@ from quietcorpus.pipelines.card.document_losses import (
     document_losses,
 )
 from quietcorpus.pipelines.card.model import Meaning, MeasuredRecall, Spread, Typical
+from quietcorpus.pipelines.card.words import (
+    DOCUMENT_WORDS,
+    DRAWS,
+    HELD_DRAWS,
+    QUERIES,
+    SAMPLED_WORDS,
+    SHARING_WORDS,
+    sample_of,
+)
 from quietcorpus.transforms.privatizers.words import WordMechanism, WordsParameters
 
-_WORDS, _DRAWS, _ETA = 256, 256, Fraction(1, 20)
 _SEED = 1  # for estimates on public data, which are thus the same for every release
-_DOCUMENT_WORDS = (10, 100, 1000)
-_SHARING_WORDS = (1, *_DOCUMENT_WORDS)  # a document of one word has the whole epsilon for it
-_QUERIES = 2048  # on which an approximate search's recall is measured
 
 
 def simulator(
@@ -135,16 +140,16 @@ def explain_epsilon(
         distance(index.manifest, parameters.mechanism, by) for by in ("mean", "maximum")
     )
     longest = [] if parameters.longest is None else [parameters.longest.words]
-    lengths = [None] if parameters.per == "word" else list(_SHARING_WORDS)
+    lengths = [None] if parameters.per == "word" else list(SHARING_WORDS)
     epsilons = [float(parameters.epsilon / (length or 1)) for length in lengths]
     seed = np.random.SeedSequence(_SEED)
-    words = choose_words(index.manifest.words, min(_WORDS, index.manifest.words), seed)
+    words = choose_words(index.manifest.words, min(SAMPLED_WORDS, index.manifest.words), seed)
     measured = measure(
         simulator(parameters.mechanism, index, search, parameters.truncation, parameters.tuning),
         words,
         epsilons,
-        _DRAWS,
-        held_draws(_DRAWS, _ETA),
+        DRAWS,
+        HELD_DRAWS,
         seed,
     )
     unchanged, sizes = measured.unchanged_share, measured.set_size
@@ -155,7 +160,7 @@ def explain_epsilon(
         loss_at_mean=round_up(mean * parameters.epsilon),
         loss_at_maximum=round_up(maximum * parameters.epsilon),
         loss_of_documents={
-            length: round_up(mean * parameters.epsilon * length) for length in _DOCUMENT_WORDS
+            length: round_up(mean * parameters.epsilon * length) for length in DOCUMENT_WORDS
         }
         if parameters.per == "word"
         else None,
@@ -181,17 +186,13 @@ def explain_epsilon(
             )
             for i, length in enumerate(lengths)
         ],
-        sample=(
-            f"estimates from {_DRAWS} draws for each of {len(words)} words of the index, every "
-            "word alike, not as frequent as in a text; on average S_w errs downwards, and it is "
-            f"not seen beyond {measured.held}"
-        ),
+        sample=sample_of(index.manifest.words),
     )
 
 
 def _recall(search: Search, index: WordIndex, epsilon: float) -> MeasuredRecall:
     seed = np.random.SeedSequence([_SEED, 1])
-    queries = noisy_queries(index.vectors, epsilon, _QUERIES, seed)
+    queries = noisy_queries(index.vectors, epsilon, QUERIES, seed)
     found = recall(search, vector_search(EXACT, index.vectors), queries)
     return MeasuredRecall(share=found.share, interval=list(found.interval), queries=found.queries)
 

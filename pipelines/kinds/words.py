@@ -18,7 +18,7 @@ from quietcorpus.mechanisms.guarantees import MetricPrivacy, Spending, round_up
 from quietcorpus.pipelines.artefacts.distances import distance, matched
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card.document_losses import DELTA, DocumentBudget
-from quietcorpus.pipelines.card.parameters import disagree
+from quietcorpus.pipelines.card.facts import problem_of
 from quietcorpus.pipelines.card.weakness import Weakness, of_guarantee, of_words
 from quietcorpus.pipelines.card.words import word_limits
 from quietcorpus.pipelines.kinds import noise
@@ -64,10 +64,10 @@ class WordsKind(Kind):
         source = IndexSource.resolve("mechanism.index", spec.index)
         search = searching(spec.search)
         index = source.open(*parts_read(spec.mechanism, search))
-        if disagree((index.manifest.guarantee or {}).get("parameters")):
+        if index.manifest.guarantee and (problem := problem_of(index.manifest.guarantee)):
             raise InputError(
-                f"mechanism.index: {spec.index}: decimals in its vectors' guarantee do not match "
-                "the rationals; build it with the guarantee of their release"
+                f"mechanism.index: {spec.index}: its vectors' guarantee {problem}; build it with "
+                "the guarantee of their release"
             )
         budget = spec.budget
         parameters = WordsParameters(

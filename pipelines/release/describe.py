@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
-from typing import Any
 
-from pydantic import BaseModel
-
-from quietcorpus.mechanisms.guarantees import DocumentPrivacy, Guarantee, round_up
+from quietcorpus.mechanisms.guarantees import DocumentPrivacy, Guarantee
 from quietcorpus.pipelines.card import limits, statements
 from quietcorpus.pipelines.card import model as card
+from quietcorpus.pipelines.card.block import resolved, stated
 from quietcorpus.pipelines.card.mechanism import Mechanism, class_of
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.environment.version import code_digest, software
 from quietcorpus.pipelines.kinds.kind import Account, Kind
 from quietcorpus.pipelines.spec.mechanism import MechanismSpec
 from quietcorpus.pipelines.spec.spec import Spec
-from quietcorpus.pipelines.spec.tokenizers import tokenizer_of
-from quietcorpus.pipelines.storage import places
 from quietcorpus.transforms.release import released_names
 from quietcorpus.transforms.shards import Tally, Written
 
@@ -88,33 +83,10 @@ def describe(
 
 def mechanism(block: MechanismSpec, account: Account) -> Mechanism:
     """Return the mechanism on the card: the spec's block as it was run, and the run's results."""
-    found = {name: _resolved(value) for name, value in account.resolved.items()}
+    found = {name: resolved(value) for name, value in account.resolved.items()}
     return class_of(block.kind).model_validate(stated(block) | found)
-
-
-def stated(mechanism: MechanismSpec) -> dict[str, Any]:
-    """Return the card's fields on the mechanism that follow from the spec's block alone."""
-    said: dict[str, Any] = _resolved(mechanism)
-    given = getattr(mechanism, "tokenizer", None)
-    return said if given is None else said | {"tokenizer": tokenizer_of(given).description}
 
 
 def kept(spec: Spec) -> dict[str, str]:
     """Return the input's columns that are copied, by their names in the data files."""
     return released_names(spec.corpus) if spec.mechanism.copies_columns else {}
-
-
-def _resolved(value: Any) -> Any:
-    """Convert a value of the spec's block to plain JSON values."""
-    if isinstance(value, BaseModel):
-        fields = {name: getattr(value, name) for name in type(value).model_fields}
-        return {name: _resolved(inner) for name, inner in fields.items() if inner is not None}
-    if isinstance(value, dict):
-        return {name: _resolved(inner) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_resolved(inner) for inner in value]
-    if isinstance(value, Fraction):
-        return round_up(value)
-    if isinstance(value, str) and value.startswith("/"):
-        return places.without_folders(value)
-    return getattr(value, "value", value)

@@ -8,9 +8,10 @@ from typing import Any
 import pydantic
 from apache_beam.io.filesystem import BeamIOError
 
+from quietcorpus.pipelines.card.block import stated
 from quietcorpus.pipelines.card.model import Card, LedgerEntry
 from quietcorpus.pipelines.kinds.prepare import prepare
-from quietcorpus.pipelines.release.describe import kept, stated
+from quietcorpus.pipelines.release.describe import kept
 from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage.output import Output

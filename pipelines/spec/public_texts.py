@@ -22,6 +22,7 @@ from quietcorpus.pipelines.spec.values import (
     Delta,
     Epsilon,
     Location,
+    Name,
     Strict,
     at_most,
     of_key,
@@ -38,7 +39,7 @@ class StrataSpec(Strict):
 
     column: Annotated[Column, Field(description="the column of a document's label")]
     labels: Annotated[
-        tuple[Annotated[str, Field(min_length=1)], ...],
+        tuple[Name, ...],
         Field(
             min_length=1,
             max_length=MOST_LABELS,
@@ -109,7 +110,7 @@ class PublicTextsSpec(MechanismSpec):
         ),
     ] = None
     encoder: Annotated[
-        Annotated[str, Field(min_length=1)] | None,
+        Name | None,
         Field(
             description="the pool's; left out, the one that the pool carries, or "
             f"{PACKAGED}; else a sentence-transformers model, by name or path"

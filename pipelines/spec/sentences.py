@@ -24,6 +24,7 @@ from quietcorpus.pipelines.spec.values import (
     Count,
     Epsilon,
     Location,
+    Name,
     at_most,
     of_key,
     only,
@@ -58,9 +59,8 @@ class SentencesSpec(MechanismSpec):
         Field(description="public documents, as `quietcorpus index build-candidates` makes them"),
     ]
     encoder: Annotated[
-        str,
+        Name,
         Field(
-            min_length=1,
             description="a sentence-transformers model, by name or path; the candidates' own",
         ),
     ] = PACKAGED

@@ -16,6 +16,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from quietcorpus.pipelines import registry
 from quietcorpus.pipelines.spec.mechanism import AnyMechanism
 from quietcorpus.pipelines.spec.values import (
+    NAME,
     Accepted,
     Column,
     Disjoint,
@@ -26,9 +27,6 @@ from quietcorpus.pipelines.spec.values import (
 from quietcorpus.pipelines.storage.places import inside, root
 from quietcorpus.transforms.errors import shown
 from quietcorpus.transforms.reading.documents import Corpus
-
-NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
-"""The pattern of the ids of releases and of partitions."""
 
 
 def check_kept(text: str, id_column: str | None, keep: Sequence[str]) -> None:

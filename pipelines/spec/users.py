@@ -9,7 +9,15 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, model_validator
 
 from quietcorpus.mechanisms.guarantees import ceiling
-from quietcorpus.pipelines.spec.values import Column, Epsilon, Strict, of_key, of_value, one_of
+from quietcorpus.pipelines.spec.values import (
+    Column,
+    Epsilon,
+    Name,
+    Strict,
+    of_key,
+    of_value,
+    one_of,
+)
 from quietcorpus.transforms.errors import shown
 
 MOST_USERS = 10**12
@@ -38,7 +46,7 @@ class GroupBudgets(Strict):
 
     column: Annotated[Column, Field(description="the column that names a document's group")]
     epsilon: Annotated[
-        Annotated[dict[str, Epsilon], BeforeValidator(_by_group)] | None,
+        Annotated[dict[Name, Epsilon], BeforeValidator(_by_group)] | None,
         Field(description="the budget of each group, by its name; others have no part"),
     ] = None
     levels: Annotated[

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
 from itertools import permutations
 from typing import Annotated, Any, Literal
@@ -19,10 +20,14 @@ from pydantic_core import PydanticCustomError
 
 from quietcorpus.pipelines.storage.places import absolute, problem_of
 
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
+"""The pattern of the ids of releases and of partitions."""
 LARGEST_EPSILON = 10**9
 LARGEST_COUNT = 10**12
 LARGEST_DISTANCE = 10**9
 _LEAST_DELTA = Fraction(1, 10**200)
+# Control characters, ends of lines and paragraphs, and what reverses or isolates a text's direction
+_NOT_SHOWN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def of_value(problem: str) -> PydanticCustomError:
@@ -82,10 +87,21 @@ def _count(value: object) -> int:
     return value
 
 
+def is_plain(text: str) -> bool:
+    """Return whether a text is one line, of characters that are shown in the order they have."""
+    return _NOT_SHOWN.search(text) is None
+
+
+def _plain(value: str) -> str:
+    if not is_plain(value):
+        raise of_value("is not allowed; give a name of one line, without control characters")
+    return value
+
+
 def _place(value: str) -> str:
     if problem := problem_of(value):
         raise of_value(problem)
-    return absolute(value)
+    return absolute(_plain(value))
 
 
 # The JSON Schemas say what a YAML file may hold; the validators above decide.
@@ -121,7 +137,9 @@ Count = Annotated[
 Location = Annotated[
     str, AfterValidator(_place), WithJsonSchema({"type": "string", "pattern": r"\S"})
 ]
-Column = Annotated[str, Field(min_length=1)]
+Column = Annotated[str, Field(min_length=1), AfterValidator(_plain)]
+Name = Column
+"""A name of a label, a group or a model, as of a column: it reaches the card."""
 Disjoint = Literal["compared", "declared", "unknown"]
 """The evidence that partitions share no document: their ids, the publisher's word, or none."""
 

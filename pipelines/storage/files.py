@@ -6,7 +6,7 @@ import errno
 import logging
 import os
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 import pyarrow as pa
@@ -74,6 +74,13 @@ def listed(pattern: str, limit: int | None = None) -> list[str]:
     """Return the files, or the first of them, whose places match a pattern."""
     (found,) = FileSystems.match([pattern], limits=None if limit is None else [limit])
     return [metadata.path for metadata in found.metadata_list]
+
+
+def below(folder: str) -> Iterator[tuple[str, int]]:
+    """Yield the places and sizes of all files below a folder, whatever characters names have."""
+    # Beam's public `match` takes brackets in names for a pattern, and drops what it does not match.
+    for metadata in FileSystems.get_filesystem(folder)._list(f"{folder}/"):
+        yield metadata.path, metadata.size_in_bytes
 
 
 def probe(key: str, folder: str) -> None:

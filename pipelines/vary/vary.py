@@ -26,6 +26,7 @@ from quietcorpus.pipelines.environment.version import (
     same_code,
     software,
 )
+from quietcorpus.pipelines.spec.values import is_plain
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.pipelines.storage import layout
 from quietcorpus.pipelines.storage.claims import Run
@@ -110,6 +111,8 @@ def _variation(digest: str, program: Program) -> Variation:
 
     Names of files have no folders on a card, which is handed out.
     """
+    if not all(map(is_plain, program.arguments)):
+        raise InputError("PROGRAM: an argument of several lines; put it into a file")
     files = [one for one in program.arguments if os.path.isfile(one)]
     shown = [os.path.basename(one) if one in files else one for one in program.arguments]
     sums = [hashlib.sha256(Path(one).read_bytes()).hexdigest() for one in files]

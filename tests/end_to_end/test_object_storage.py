@@ -45,6 +45,26 @@ REMOTE = {
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("stranger", ["raw.txt", "data/.raw", "x/y/z"])
+def test_strangers_are_found_below_any_prefix(
+    workspace: Workspace, s3: S3Server, golden: Path, stranger: str
+) -> None:
+    # Kills: brackets of a prefix that are taken for a pattern, which matches no object.
+    workspace.environment |= s3.environment
+    release, prefix = golden / "out-words", f"odd[{stranger.count('/')}]{len(stranger)}/*{{a,b}}"
+    for path in release.rglob("*"):
+        if path.is_file():
+            key = f"{prefix}/{path.relative_to(release)}"
+            s3.client().upload_file(str(path), BUCKET, key)
+    place = f"s3://{BUCKET}/{prefix}"
+    assert workspace.run("verify", place).returncode == 0
+    s3.client().put_object(Bucket=BUCKET, Key=f"{prefix}/{stranger}", Body=b"raw")
+    done = workspace.run("verify", place)
+    assert done.returncode == 2
+    assert f"{place}/{stranger}: not part of the release" in done.stderr
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", WORKERS)
 def test_a_release_from_bucket_to_bucket(remote: Workspace, s3: S3Server, workers: str) -> None:
     output = f"s3://corpus/released/{workers}"

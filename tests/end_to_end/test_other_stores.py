@@ -92,6 +92,21 @@ def index(store: Store, word_index: Path) -> str:
     return f"{store.root}/index"
 
 
+def test_strangers_are_found_below_any_prefix(
+    workspace: Workspace, store: Store, golden: Path
+) -> None:
+    # Kills: brackets of a prefix that are taken for a pattern, which matches no object.
+    workspace.environment |= store.environment
+    for path in (golden / "out-words").rglob("*"):
+        if path.is_file():
+            store.put(f"odd[1]/{path.relative_to(golden / 'out-words')}", path.read_bytes())
+    place = f"{store.root}/odd[1]"
+    assert workspace.run("verify", place).returncode == 0
+    store.put("odd[1]/data/.raw", b"raw")
+    done = workspace.run("verify", place)
+    assert (done.returncode, f"{place}/data/.raw: not part of" in done.stderr) == (2, True)
+
+
 def test_a_ledger(remote: Workspace, store: Store) -> None:
     # Kills: a listing that lacks records, or has what is no record, by this store's client.
     place = f"{store.root}/ledgers/own"

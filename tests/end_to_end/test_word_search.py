@@ -143,7 +143,7 @@ def test_the_recall_on_the_card_is_that_of_brute_force(
     index = open_index(str(listed))
     assert index.lists is not None
     queries = noisy_queries(
-        index.vectors, 12.0, word_meaning._QUERIES, np.random.SeedSequence([word_meaning._SEED, 1])
+        index.vectors, 12.0, word_meaning.QUERIES, np.random.SeedSequence([word_meaning._SEED, 1])
     )
     near = np.argsort(squared(index.lists.centroids, queries), axis=1, kind="stable")[:, :3]
     of_word = np.empty(index.manifest.words, np.int64)

@@ -107,7 +107,7 @@ def test_a_vocabulary_that_costs_less_or_nothing(copy: Callable[[str], Path]) ->
     assert "budget: " in refused(release)
 
 
-NO_START = "artefacts: not the public vectors that training is said to have started from"
+NO_START = "artefacts: not those that the mechanism names"
 
 
 def with_start(card: dict[str, Any], named: str, given: str, **changes: Any) -> None:
@@ -174,7 +174,10 @@ CARDS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "no groups of training": (lambda c: c["mechanism"].pop("groups"), "release.json: "),
     "less noise": (lambda c: c["mechanism"].update(noise_multiplier="1/10"), "costs more than it"),
     "no noise": (lambda c: c["mechanism"].update(noise_multiplier="0"), "costs more than it says"),
-    "noise of no number": (lambda c: c["mechanism"].update(noise_multiplier="much"), "budget: "),
+    "noise of no number": (
+        lambda c: c["mechanism"].update(noise_multiplier="much"),
+        "release.json: ",
+    ),
     "more steps": (
         lambda c: [g.update(last_step=9) for g in c["mechanism"]["groups"]],
         "costs more than it says",
@@ -190,7 +193,7 @@ CARDS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     ),
     "a private start": (
         lambda c: with_start(c, "a", "a", provenance="private"),
-        NO_START,
+        "artefacts: start is private, and must be public",
     ),
 }
 

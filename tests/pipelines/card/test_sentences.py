@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from tests.conftest import Workspace
 
 SUM = "budget: the stages do not add up to the total"
-PUBLIC = "artefacts: not public candidates and a public encoder"
+PUBLIC = "artefacts: not those that the mechanism names"
+PRIVATE = "is private, and must be public"
 
 
 @pytest.fixture(scope="module")
@@ -124,13 +125,13 @@ TAMPERINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "limited precision": (promising(LimitedPrecision(1, TEN)), PROMISE),
     "a mechanism that there is not": (
         card(lambda c: c["mechanism"].update(mechanism="deepest-candidate")),
-        f"{DATA}: columns that release.json does not account for: candidate",
+        PROMISE,
     ),
     "another epsilon in words": (
         card(lambda c: c["mechanism"].update(epsilon=1.0)),
         "mechanism: epsilon is not the budget's",
     ),
-    "private candidates": (artefact(0, provenance="private"), PUBLIC),
+    "private candidates": (artefact(0, provenance="private"), PRIVATE),
     "candidates under a guarantee": (
         card(
             lambda c: (
@@ -142,9 +143,9 @@ TAMPERINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
                 ),
             )
         ),
-        PUBLIC,
+        PRIVATE,
     ),
-    "a private encoder": (artefact(1, provenance="private"), PUBLIC),
+    "a private encoder": (artefact(1, provenance="private"), PRIVATE),
     "no candidates": (card(lambda c: c["artefacts"].pop(0)), PUBLIC),
     "no encoder": (card(lambda c: c["artefacts"].pop(1)), PUBLIC),
     "something else": (artefact(1, name="index"), PUBLIC),
@@ -154,7 +155,7 @@ TAMPERINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "the other mechanism": (
         card(lambda c: c["mechanism"].update(mechanism="truncation")),
-        f"{DATA}: columns that release.json does not account for: candidate",
+        "mechanism: utility: is for deep-candidate alone",
     ),
 }
 

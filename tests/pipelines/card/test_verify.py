@@ -125,7 +125,7 @@ TAMPERINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "missing page": (lambda r: (r / "page.html").unlink(), "page.html: missing"),
     "a page that the card does not list": (
         lambda r: edit_card(r, lambda card: card.pop("page_sha256")),
-        "page.html: not part of the release",
+        "release.json: page_sha256: not what a release of this kind states there",
     ),
     "edited README": (lambda r: flip(r, "README.md"), "README.md: "),
     "missing README": (lambda r: (r / "README.md").unlink(), "README.md: "),
@@ -198,10 +198,11 @@ OF_BAGS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     ),
     "no histogram": (
         lambda card: card["mechanism"].pop("histogram_epsilon"),
-        "budget: the vocabulary's cost is not the mechanism's",
+        "mechanism: histogram_epsilon: missing; the terms of a bin are drawn by the private "
+        "histogram, so give its epsilon (or compression: {method: none})",
     ),
     "noise_rate": (mechanism(noise_rate="1/100"), "mechanism: noise_rate is not the budget's"),
-    "no rate": (mechanism(noise_rate="loud"), "mechanism: noise_rate is not the budget's"),
+    "no rate": (mechanism(noise_rate="0"), "mechanism: noise_rate is not the budget's"),
     "bins": (mechanism(bins=3), "mechanism: bins is not the size of the compression map"),
     "no vocabulary": (
         mechanism(vocabulary_size=0),
@@ -209,11 +210,11 @@ OF_BAGS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     ),
     "a private vocabulary": (
         mechanism(vocabulary={"private": {"epsilon": 1.0, "delta": 1e-8}}),
-        "budget: the vocabulary's cost is not the mechanism's",
+        "artefacts: not those that the mechanism names",
     ),
     "a vocabulary of neither kind": (
         mechanism(vocabulary={"private": 1}),
-        "budget: the vocabulary's cost is not the mechanism's",
+        "mechanism: vocabulary.private: expected a mapping, got 1; give the keys epsilon, delta",
     ),
     "another stage": (
         lambda card: card["budget"]["stages"][-1].update(stage="histogram"),
@@ -244,7 +245,7 @@ OF_A_HISTOGRAM: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     ),
     "a public vocabulary": (
         mechanism(vocabulary={"public": "words.txt"}),
-        "budget: the vocabulary's cost is not the mechanism's",
+        "artefacts: not those that the mechanism names",
     ),
 }
 

@@ -109,7 +109,7 @@ TAMPERINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "no number": (everywhere(epsilon_exact="ten"), "release.json: "),
     "division by zero": (everywhere(epsilon_exact="1/0"), "release.json: "),
     "negative": (everywhere(epsilon_exact="-10"), "release.json: "),
-    "no meaning": (card(lambda c: c.pop("meaning")), "what epsilon means there, is missing"),
+    "no meaning": (card(lambda c: c.pop("meaning")), "release.json: meaning: "),
     "smaller loss": (
         card(lambda c: c["meaning"].update(loss_at_maximum=0.1)),
         "release.json: meaning",

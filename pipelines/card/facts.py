@@ -1,0 +1,224 @@
+"""The facts on a card that follow from no number: times, software, places, columns, the ledger.
+
+Whether they are true cannot be seen, but each has a form, and none has room for another text.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import PydanticCustomError
+
+from quietcorpus.indexes.languages import LANGUAGES
+from quietcorpus.indexes.sentences import NAME as SPLITTER
+from quietcorpus.indexes.tokenizers import Tokenizer, TokenizerError
+from quietcorpus.pipelines.card.model import Card
+from quietcorpus.pipelines.card.noise import is_accountable
+from quietcorpus.pipelines.card.parameters import MetricParameters, NoiseEntry, disagree
+from quietcorpus.pipelines.card.together import MADE_BY, NOISE
+from quietcorpus.pipelines.environment.version import same_code, software
+from quietcorpus.pipelines.spec.mechanism import MechanismSpec
+from quietcorpus.pipelines.spec.spec import check_kept
+from quietcorpus.pipelines.spec.values import LARGEST_COUNT, NAME, Column, is_plain
+from quietcorpus.pipelines.storage.places import without_folders
+from quietcorpus.transforms.errors import InputError, key_shown
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_VERSION = r"[0-9]{1,8}(?:\.[0-9]{1,8}){0,5}[0-9A-Za-z.+]{0,40}"
+_INSTALLED = re.compile(rf"unknown|{_VERSION}")
+_LIBRARY = (
+    rf"(?:onnxruntime|sentencex|sentence-transformers|tokenizers|torch|transformers|graph"
+    rf"|dp-accounting|python-flint) {_VERSION}"
+)
+_LIBRARIES = rf"{_LIBRARY}(?:, {_LIBRARY}){{0,7}}"
+# A training names the device and the processor as well.
+_COMPUTED = re.compile(
+    rf"{_LIBRARIES}(?:; (?:cpu|cuda {_VERSION} on [ -~]{{1,64}})(?:; [ -:<-~]{{1,128}})?)?"
+    r"(?:; ICU [0-9.]{1,16})?"
+)
+_ARITHMETIC = re.compile(r"float32|whole numbers|bfloat16 on processors, float32 on GPUs")
+_COLUMN: TypeAdapter[str] = TypeAdapter(Column)
+_STATED = ("definition", "unit", "statement")
+_LONGEST = 100_000
+"""In characters, of a text: what many private artefacts may state together."""
+
+
+def check_facts(uri: str, card: Card, block: MechanismSpec) -> None:
+    """Check the facts of a card whose mechanism states a spec's block; raises InputError.
+
+    What another version of the code may have written otherwise is compared for this one's cards.
+    """
+    own = same_code(card.code_sha256) is not None
+    for key, is_right in _RULES.items():
+        if (own or key not in _OF_THIS_CODE) and not is_right(card):
+            raise InputError(f"{uri}: {key}: not what a release of this kind states there")
+    _check_artefacts(uri, card)
+    _check_columns(uri, card, block)
+
+
+def check_texts(uri: str, content: Any) -> None:
+    """Check that all texts and keys of a card can be shown in a line; raises InputError.
+
+    Zero has one sign alone.
+    """
+    for place, text in _texts(content, ""):
+        if not is_plain(text) or len(text) > _LONGEST or text == "-0.0":
+            raise InputError(f"{uri}: {place}: a text of several lines, or one that hides some")
+
+
+def _texts(content: Any, place: str) -> Iterator[tuple[str, str]]:
+    """Yield all texts, decimals and keys, each with the key that it stands at."""
+    match content:
+        case str() | float():
+            yield place, str(content)
+        case dict():
+            for key, value in content.items():
+                at = f"{place}.{key_shown(key)}" if place else key_shown(key)
+                yield at, key
+                yield from _texts(value, at)
+        case list():
+            for value in content:
+                yield from _texts(value, place)
+
+
+def _is_a_time(card: Card) -> bool:
+    try:
+        at = datetime.datetime.fromisoformat(card.created)
+    except ValueError:
+        return False
+    return at.utcoffset() == datetime.timedelta() and at.isoformat() == card.created
+
+
+def _has_software(card: Card) -> bool:
+    return card.software.keys() == software().keys() and all(
+        map(_INSTALLED.fullmatch, card.software.values())
+    )
+
+
+def _ran_on(card: Card) -> bool:
+    """Tell whether the software and the rules of a mechanism are written as a run writes them."""
+    found = card.mechanism
+    forms: dict[str, Callable[[str], object]] = {
+        "software": _COMPUTED.fullmatch,
+        "encoder_software": lambda text: _COMPUTED.fullmatch(text) or _is_rule(text),
+        "encoder_precision": _ARITHMETIC.fullmatch,
+        "splitter": SPLITTER.__eq__,
+        "language": LANGUAGES.__contains__,
+        "out_of_vocabulary": ("drop", "draw").__contains__,
+    }
+    values = ((getattr(found, name, None), fits) for name, fits in forms.items())
+    numbers = (getattr(found, name, None) for name in _COUNTED)
+    return all(value is None or fits(value) for value, fits in values) and all(
+        number is None or 0 < number <= LARGEST_COUNT for number in numbers
+    )
+
+
+_COUNTED = ("words", "run_words", "dimensions", "candidates_most_sentences", "candidates_number")
+
+
+def _is_rule(description: str) -> bool:
+    try:
+        Tokenizer.described(description)
+    except TokenizerError:
+        return False
+    return True
+
+
+def _is_in_the_ledger(card: Card) -> bool:
+    entry = card.ledger
+    if entry is None:
+        return True
+    named = entry.partition is None or re.fullmatch(NAME, entry.partition) is not None
+    return (
+        named
+        and (entry.partition is None) == (entry.disjoint is None)
+        and (entry.identifier is None) == (entry.disjoint != "compared")
+        and (entry.noise is None or not is_accountable() or entry.noise == _noise(card))
+    )
+
+
+def _noise(card: Card) -> NoiseEntry | None:
+    """Return what a ledger's filter counts the noise as; None if it cannot count this one."""
+    try:
+        cost = card.mechanism.charged([stage.parameters for stage in card.budget.stages])
+    except (ArithmeticError, LookupError, TypeError, ValueError):
+        return None
+    return None if cost is None else NoiseEntry.of(cost)
+
+
+_RULES: Mapping[str, Callable[[Card], bool]] = {
+    "created": _is_a_time,
+    "software": _has_software,
+    "mechanism": _ran_on,
+    "counts": lambda card: (card.counts is not None) == card.mechanism.counts_records,
+    "meaning": lambda card: (
+        (card.meaning is not None) == isinstance(card.budget.total, MetricParameters)
+    ),
+    "papers_figure": lambda card: card.papers_figure is None or card.mechanism.has_papers_figure,
+    "reconstruction": lambda card: card.reconstruction is None or card.mechanism.is_reconstructable,
+    "accepted": lambda card: card.accepted != [] and _differ(card.accepted or []),
+    "page_sha256": lambda card: card.page_sha256 is not None,
+    "ledger": _is_in_the_ledger,
+}
+"""The rules of the keys besides those that all parts of `verify` compare."""
+
+
+_OF_THIS_CODE = {"software", "mechanism", "page_sha256"}
+
+
+def _differ(values: list[Any]) -> bool:
+    return len(set(values)) == len(values)
+
+
+def _check_artefacts(uri: str, card: Card) -> None:
+    """Check that the artefacts are those that the mechanism names, and what they state."""
+    used = [(name, without_folders(place)) for name, place in card.mechanism.used]
+    if [(one.name, one.uri) for one in card.artefacts] != used:
+        raise InputError(f"{uri}: artefacts: not those that the mechanism names")
+    for artefact in card.artefacts:
+        if not _DIGEST.fullmatch(artefact.digest):
+            raise InputError(f"{uri}: artefacts: {artefact.name} has no digest")
+        if artefact.provenance == "public" and artefact.guarantee is not None:
+            raise InputError(f"{uri}: artefacts: {artefact.name} is public, and cost nothing")
+        if artefact.provenance == "private" and artefact.name not in card.mechanism.private:
+            raise InputError(f"{uri}: artefacts: {artefact.name} is private, and must be public")
+        costs = artefact.provenance == "private" and artefact.name != "encoder"
+        if costs and artefact.guarantee is None:
+            raise InputError(f"{uri}: artefacts: {artefact.name} is private, at no stated cost")
+        if artefact.guarantee is not None and (problem := problem_of(artefact.guarantee)):
+            raise InputError(f"{uri}: artefacts: the guarantee of the {artefact.name} {problem}")
+
+
+def problem_of(guarantee: Mapping[str, Any]) -> str | None:
+    """Return what is wrong with the stated guarantee of a private artefact; None if nothing is."""
+    if guarantee.keys() - {MADE_BY, NOISE} != {*_STATED, "parameters"}:
+        return "has other keys than definition, unit, parameters and statement"
+    texts = [*(guarantee[key] for key in _STATED), guarantee.get(MADE_BY, "none")]
+    if not all(isinstance(text, str) and text.strip() and is_plain(text) for text in texts):
+        return "has no text of one line for definition, unit, statement or release"
+    numbers = guarantee["parameters"]
+    if not isinstance(numbers, dict) or not numbers or disagree(numbers):
+        return "has no parameters, or decimals that do not match its rationals"
+    try:
+        if NOISE in guarantee:
+            NoiseEntry.model_validate(guarantee[NOISE])
+    except ValidationError:
+        return "has no numbers for its noise"
+    return None
+
+
+def _check_columns(uri: str, card: Card, block: MechanismSpec) -> None:
+    """Check that the copied columns are some that a spec of the kind may name."""
+    if (card.columns or card.id_column is not None) and not block.copies_columns:
+        raise InputError(f"{uri}: columns: this kind copies none")
+    try:
+        block.check_columns("", card.kept)
+        check_kept("", card.id_column, card.kept)
+        for name in (*card.kept, *card.columns):
+            _COLUMN.validate_python(name)
+    except (ValidationError, PydanticCustomError):
+        raise InputError(f"{uri}: columns: not names of columns that a release may copy") from None

@@ -1,0 +1,394 @@
+"""Forged cards, whose sentences, pages and digests are made anew from them: `verify` refuses each.
+
+A forger has our code: lines, README and page follow from the forged card, as after a release.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tampering import edit_card, redress, refused
+
+import quietcorpus as qc
+from quietcorpus.pipelines.card import limits, readme
+from quietcorpus.pipelines.card.model import Card
+from quietcorpus.pipelines.card.verify import verified
+from quietcorpus.pipelines.storage import files as storage
+from quietcorpus.transforms.errors import InputError
+
+Change = Callable[[dict[str, Any]], Any]
+PERSON = "epsilon is .01 for every person"
+
+
+@pytest.fixture
+def copied(golden: Path, tmp_path: Path) -> Callable[[str], Path]:
+    """Copies that a test may spoil."""
+    return lambda name: shutil.copytree(golden / f"out-{name}", tmp_path / "out")
+
+
+def forge(release: Path, change: Change) -> None:
+    """Change a card, and make anew all that follows from it: its lines, README and page."""
+
+    def changed(content: dict[str, Any]) -> None:
+        change(content)
+        try:
+            card = Card.model_validate(content)
+            own = card.mechanism.limits(limits._spendings(card), card.artefacts)
+            lines = limits._lines(card, own or [], card.id_column is not None)
+            content["guarantee"]["not_protected"] = lines
+        except (ArithmeticError, LookupError, TypeError, ValueError):
+            pass  # it is none
+
+    edit_card(release, changed)
+    try:
+        redress(release)
+    except Exception:
+        return
+
+
+def within(*path: str, **values: Any) -> Change:
+    """Set values in a part of the card; None deletes."""
+
+    def change(card: dict[str, Any]) -> None:
+        for key in path:
+            card = card[key]
+        for name, value in values.items():
+            card[name] = value
+            if value is None:
+                del card[name]
+
+    return change
+
+
+def mechanism(**values: Any) -> Change:
+    return within("mechanism", **values)
+
+
+def meaning(**values: Any) -> Change:
+    return within("meaning", **values)
+
+
+def entry(**values: Any) -> Change:
+    given = {"reservation": 7, "record_sha256": "a" * 64} | values
+    return lambda card: card.update(ledger=given)
+
+
+NOISE = {"rho": 0.001, "rho_exact": "1/1000", "delta": 0.0, "delta_exact": "0"}
+STATED = {"definition": "d", "unit": "u", "parameters": {"epsilon": 1}, "statement": "s"}
+
+
+def private(name: str, guarantee: dict[str, Any]) -> Change:
+    """State that an artefact was made from private data, at a cost."""
+
+    def change(card: dict[str, Any]) -> None:
+        own = next(one for one in card["artefacts"] if one["name"] == name)
+        own.update(provenance="private", guarantee=guarantee)
+        card["budget"]["inherited"] = [{"artefact": name, **guarantee}]
+        card["guarantee"]["statement"] += (
+            f" This takes the {name} as given; it was made from private data, whose cost comes on "
+            f"top: {guarantee.get('statement')}"
+        )
+
+    return change
+
+
+OF_ALL: dict[str, tuple[Change, str]] = {
+    "a name of several lines": (lambda c: c.update(release=f"x\n\n**{PERSON}**"), "release: "),
+    "a name that is turned round": (lambda c: c.update(release="\u202ex"), "release: "),
+    "software of no name": (within("software", note=PERSON), "software: "),
+    "a version that is a text": (within("software", numpy=PERSON), "software: "),
+    "another time zone": (lambda c: c.update(created="2026-11-29T06:00:00+01:00"), "created: "),
+    "one more artefact": (
+        lambda c: c["artefacts"].append(
+            {"name": "z", "uri": PERSON, "digest": "0" * 64, "provenance": "public"}
+        ),
+        "artefacts: not those that the mechanism names",
+    ),
+    "a reconstruction": (
+        lambda c: c.update(
+            reconstruction={"card_sha256": "0" * 64, "factors": 1, "starts": 1, "passes": 1}
+        ),
+        "reconstruction: ",
+    ),
+    "another paper's figure": (
+        lambda c: c.update(papers_figure={"epsilon": 0.01, "explanation": PERSON}),
+        "papers_figure: ",
+    ),
+    "a partition of any name": (entry(partition=PERSON, disjoint="declared"), "ledger: "),
+    "ids that were not compared": (entry(partition="p", identifier="doc"), "ledger: "),
+    "no such noise": (entry(noise=NOISE), "ledger: "),
+    "an unknown key": (mechanism(note=PERSON), "mechanism.note: "),
+    "columns of any name": (lambda c: c.update(columns=["a\n\n# b"]), "release.json: "),
+    "numbers of no end": (within("budget", "total", epsilon_exact="1e999999999"), "release.json: "),
+}
+OF_KINDS: dict[str, dict[str, tuple[Change, str]]] = {
+    "bag-of-words": {
+        "a tokeniser of any text": (mechanism(tokenizer=PERSON), "mechanism: "),
+        "one that is described otherwise": (
+            mechanism(tokenizer=f"unicode-words-v1 ({PERSON}; Unicode 14.0.0)"),
+            "mechanism: ",
+        ),
+        "a note in the vocabulary": (
+            within("mechanism", "vocabulary", note=PERSON),
+            "mechanism: vocabulary.note: unknown key",
+        ),
+        "two vocabularies": (
+            within("mechanism", "vocabulary", private={"epsilon": 1.0, "delta": 1e-9}),
+            "mechanism: vocabulary: ",
+        ),
+        "no vocabulary": (mechanism(vocabulary={}), "mechanism: vocabulary: "),
+        "a note in the map": (
+            within("mechanism", "compression", note=PERSON),
+            "mechanism: compression.note: unknown key",
+        ),
+        "a size as a text": (within("mechanism", "compression", size="8"), "compression.size: "),
+        "bins twice": (mechanism(include=["bins", "bins"]), "mechanism: include: "),
+        "no counts": (lambda c: c.pop("counts"), "release.json: "),
+        "more bins than memory": (
+            lambda c: (mechanism(bins=2**40)(c), c["mechanism"]["compression"].update(size=2**40)),
+            "mechanism: ",
+        ),
+        "more terms than memory": (mechanism(vocabulary_size=10**40), "mechanism: vocabulary_size"),
+        "estimates of words": (
+            lambda c: c.update(meaning={"mean_distance": 1.0}),
+            "release.json: ",
+        ),
+        "columns of rows": (lambda c: c.update(columns=["terms"]), "columns: "),
+        "an encoder": (mechanism(encoder="x"), "mechanism.encoder: "),
+    },
+    "histogram": {
+        "a copied column": (lambda c: c.update(columns=["a"]), "columns: this kind copies none"),
+        "a copied id": (lambda c: c.update(columns=["id"], id_column="a"), "columns: this kind"),
+        "a note in the private vocabulary": (
+            within("mechanism", "vocabulary", "private", note=PERSON),
+            "vocabulary.private.note: unknown key",
+        ),
+    },
+    "words": {
+        "two epsilons": (mechanism(document_epsilon=0.01), "mechanism: "),
+        "a document's epsilon beside": (
+            mechanism(
+                document_epsilon={"epsilon": 0.01, "delta": 1e-9, "words": 9, "longer": "cut"}
+            ),
+            "mechanism: ",
+        ),
+        "gamma of no tem": (mechanism(gamma=0.1, gamma_exact="1/10"), "mechanism: gamma"),
+        "tuning of no vickrey": (mechanism(tuning=0.5), "mechanism: tuning: only vickrey"),
+        "a matched epsilon of any text": (mechanism(matched={"note": PERSON}), "mechanism: "),
+        "an engine of any name": (
+            mechanism(search={"engine": PERSON, "probes": 3}),
+            "mechanism: search",
+        ),
+        "no estimates": (meaning(typical=[]), "meaning: "),
+        "no losses of documents": (meaning(document_losses=None), "meaning: "),
+        "no lengths": (meaning(loss_of_documents={}), "meaning: "),
+        "other lengths": (
+            lambda c: c["meaning"]["document_losses"].update(
+                documents=c["meaning"]["document_losses"]["documents"][:1]
+            ),
+            "meaning: ",
+        ),
+        "a sample of any text": (meaning(sample=PERSON), "meaning: "),
+        "a mean beyond the maximum": (
+            lambda c: c["meaning"].update(maximum_distance=0.5, loss_at_maximum=1.0),
+            "meaning: ",
+        ),
+        "an interval beside the mean": (meaning(mean_interval=[5.0, 6.0]), "meaning: "),
+        "a map of any text": (meaning(rescaled={"by": PERSON, "epsilon": "0.01"}), "meaning: "),
+        "an amount of any text": (meaning(rescaled={"by": "covariance", "lambda": PERSON}), "mea"),
+        "recall of an exact search": (
+            lambda c: c["meaning"]["typical"][0].update(
+                recall={"share": 1.0, "interval": [1.0, 1.0], "queries": 2048}
+            ),
+            "meaning: ",
+        ),
+        "a chance above one": (
+            lambda c: c["meaning"]["typical"][0]["unchanged"].update(largest=1.5),
+            "meaning: ",
+        ),
+        "endless dimensions": (
+            within("meaning", "document_losses", dimensions=2**31),
+            "document_losses.dimensions: ",
+        ),
+        "no words": (mechanism(words=-5), "mechanism: "),
+        "no rows at all": (
+            lambda c: (c.update(files=[]), c["counts"].update(documents=0)),
+            "files: one is missing",
+        ),
+        "a private index without statement": (private("index", {"x": 1}), "artefacts: "),
+        "a private index with a further text": (
+            private("index", STATED | {"note": PERSON}),
+            "artefacts: the guarantee of the index has other keys",
+        ),
+        "a statement of several lines": (
+            private("index", STATED | {"statement": f"s\n\n# {PERSON}"}),
+            "a text of several lines",
+        ),
+    },
+    "words, exponential": {
+        "gamma": (mechanism(gamma=2.0, gamma_exact="2"), "mechanism: gamma"),
+        "no estimates, and nothing accepted": (
+            lambda c: (c["meaning"].update(typical=[]), c.pop("accepted")),
+            "meaning: ",
+        ),
+    },
+    "words, tem": {"no gamma": (mechanism(gamma=None), "mechanism: gamma is missing")},
+    "sentence-embeddings": {
+        "an encoder's software of any text": (mechanism(encoder_software=PERSON), "mechanism: "),
+        "a precision of any text": (mechanism(encoder_precision=PERSON), "mechanism: "),
+        "a splitter of any text": (mechanism(splitter=PERSON), "mechanism: "),
+        "a language of any text": (mechanism(language=PERSON), "mechanism: "),
+        "words of no words": (mechanism(out_of_vocabulary="drop"), "mechanism: "),
+        "no number of candidates": (mechanism(candidates_number=None), "mechanism: candidates_num"),
+        "a utility of any text": (mechanism(utility=PERSON), "mechanism: utility: "),
+        "endless dimensions": (mechanism(dimensions=2**63), "release.json: "),
+    },
+    "public-texts": {
+        "a search of any text": (
+            mechanism(
+                search={"lists": 1, "probes": 1, "seed": 0, "recall": {PERSON: 1.0}, "queries": 1}
+            ),
+            "mechanism.search.recall",
+        ),
+        "budgets of no users": (mechanism(budgets={"note": PERSON}), "mechanism: "),
+        "strata of nothing": (mechanism(strata={}), "mechanism: strata"),
+        "software of any text": (mechanism(software=PERSON), "mechanism: "),
+        "more texts than memory": (mechanism(pool_texts=2**40), "votes.parquet: not a row for"),
+        "numbers of documents": (
+            lambda c: c.update(counts={"documents": 1, "rejected": 0}),
+            "release.json: ",
+        ),
+        "a narrowed pool under a definition of another name": (
+            private(
+                "pool",
+                STATED | {"definition": "document-level differential privacy "},
+            ),
+            "artefacts: ",
+        ),
+        "a command of several lines": (
+            mechanism(
+                variation={
+                    "card_sha256": "a" * 64,
+                    "command": [f"x\n\n# {PERSON}"],
+                    "files": [],
+                }
+            ),
+            "release.json: ",
+        ),
+    },
+    "public-texts, users": {
+        "budgets of any text": (mechanism(budgets={"note": PERSON}), "mechanism: "),
+        "a column of several lines": (mechanism(user=f"a\n\n# {PERSON}"), "release.json: "),
+        "no column": (mechanism(user=""), "mechanism: "),
+    },
+    "word-embeddings": {
+        "few users of any text": (mechanism(few_users=PERSON), "mechanism: few_users: "),
+        "a training of counts": (mechanism(training={"note": PERSON}), "mechanism: training"),
+        "steps of counts": (mechanism(lot=5, steps_taken=7), "mechanism: "),
+        "groups of counts": (mechanism(groups=[]), "mechanism: "),
+        "endless dimensions": (mechanism(dimensions=2**63), "mechanism.dimensions: "),
+    },
+}
+CASES = [
+    *((name, forgery) for name in ("histogram", "words") for forgery in OF_ALL),
+    *((name, forgery) for name, own in OF_KINDS.items() for forgery in own),
+]
+
+
+@pytest.mark.parametrize(("name", "forgery"), CASES)
+def test_a_forged_card_is_refused(copied: Callable[[str], Path], name: str, forgery: str) -> None:
+    # Kills: a text, a key or a number of the card that is believed though it has one form alone.
+    change, message = OF_KINDS.get(name, {}).get(forgery) or OF_ALL[forgery]
+    release = copied(name)
+    forge(release, change)
+    assert message in refused(release)
+
+
+def test_a_number_of_another_party_may_have_no_end(copied: Callable[[str], Path]) -> None:
+    # Kills: an exponent that is written out, in all memory there is.
+    release = copied("words")
+    forge(release, private("index", STATED | {"parameters": {"epsilon": "1e999999999"}}))
+    card = verified(str(release)).card
+    assert any("epsilon that it came with is no number" in x for x in card.guarantee.not_protected)
+
+
+WRITINGS: dict[str, Callable[[bytes], bytes]] = {
+    "spaces after it": lambda text: text + b" \t",
+    "another order": lambda text: json.dumps(dict(reversed(json.loads(text).items()))).encode(),
+    "an escape": lambda text: text.replace(b'"golden"', b'"\\u0067olden"'),
+    "digits of a float": lambda text: text.replace(b": 4.0,", b": 4.00000000000000065110,", 1),
+    "an exponent": lambda text: text.replace(b": 4.0,", b": 40e-1,", 1),
+    "a byte order mark": lambda text: b"\xef\xbb\xbf" + text,
+    "an absent value": lambda text: text.replace(b'  "artefacts"', b'  "x": null, "artefacts"', 1),
+    "a null": lambda text: text.replace(b'  "artefacts"', b'  "ledger": null,\n  "artefacts"', 1),
+    "minus zero": lambda text: text.replace(b'"delta": 0.0', b'"delta": -0.0'),
+    "an integer": lambda text: text.replace(b": 4.0,", b": 4,", 1),
+}
+
+
+@pytest.mark.parametrize("writing", WRITINGS)
+def test_a_card_is_written_in_one_way(copied: Callable[[str], Path], writing: str) -> None:
+    # Kills: room for another text in the JSON of a card.
+    release = copied("bag-of-words")
+    path = release / "release.json"
+    text = WRITINGS[writing](path.read_bytes())
+    assert text != path.read_bytes()
+    path.write_bytes(text)
+    assert "release.json: " in refused(release)
+
+
+def test_names_are_shown_as_they_are(golden: Path) -> None:
+    # Kills: a column or a file whose name makes a heading, a link or a script of the README.
+    card = Card.model_validate_json((golden / "out-words" / "release.json").read_bytes())
+    name = "![x](//a.example/`x|<script>"
+    lines = [*card.guarantee.not_protected, f"the columns {name}"]
+    told = card.guarantee.model_copy(update={"not_protected": lines})
+    text = readme.render(card.model_copy(update={"guarantee": told, "columns": [name]}))
+    assert r"- the columns !\[x\](//a.example/\`x\|\<script>" in text
+    assert "`![x](//a.example/'x|<script>`" in text
+
+
+def test_what_could_not_be_compared_is_named(
+    copied: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    # Kills: a check that is left out without a word.
+    release = copied("public-texts")
+    signature = base64.b64encode(bytes(64)).decode() + "\n"
+    (release / "release.json.sig").write_text(signature)
+    monkeypatch.setattr("quietcorpus.pipelines.card.verify.is_accountable", lambda: False)
+    assert verified(str(release)).not_compared == (
+        "what the noise costs (dp-accounting is not installed)",
+        "release.json.sig (no public key was given)",
+    )
+    monkeypatch.undo()
+    (release / "release.json.sig").unlink()
+    forge(release, entry())
+    with caplog.at_level(logging.WARNING):
+        qc.verify(release)
+    assert "not compared: the entry in a ledger (no ledger was given)" in caplog.text
+
+
+@pytest.mark.parametrize("place", ["hdfs://host/release", "store://host/release"])
+def test_another_store_is_named(place: str) -> None:
+    # Kills: "no release here" of a store that was not asked.
+    with pytest.raises(InputError, match=f"^{place}: releases are not read from such a store"):
+        verified(place)
+
+
+@pytest.mark.parametrize("folder", ["rel[1]", "a*b", "wh?t", "br{a,b}"])
+def test_strangers_in_any_folder_are_found(
+    golden: Path, tmp_path: Path, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Kills: a folder's name that is taken for a pattern, which matches none of its files.
+    release = shutil.copytree(golden / "out-words", tmp_path / folder)
+    verified(str(release))
+    (release / "raw.txt").write_text("x")
+    assert f"{release}/raw.txt: not part of the release" in refused(release)
+    assert (f"{release}/raw.txt", 1) in storage.below(str(release))
