@@ -129,9 +129,11 @@ TAMPERINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "a promise to documents": (
         card(
-            lambda c: c["mechanism"].update(
-                epsilon=None,
-                document_epsilon={"epsilon": 1.0, "delta": 1e-6, "words": 20, "longer": "cut"},
+            lambda c: (
+                c["mechanism"].pop("epsilon"),
+                c["mechanism"].update(
+                    document_epsilon={"epsilon": 1.0, "delta": 1e-6, "words": 20, "longer": "cut"},
+                ),
             )
         ),
         "mechanism: document_epsilon is not what documents of so many words keep to",
