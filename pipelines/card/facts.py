@@ -167,7 +167,7 @@ _RULES: Mapping[str, Callable[[Card], bool]] = {
 """The rules of the keys besides those that all parts of `verify` compare."""
 
 
-_OF_THIS_CODE = {"software", "mechanism", "page_sha256"}
+_OF_THIS_CODE = {"ledger", "software", "mechanism", "page_sha256"}
 
 
 def _differ(values: list[Any]) -> bool:
