@@ -248,8 +248,8 @@ MEASURES: dict[str, Measure] = {
         "attacker tells these two inputs apart more often. This release: inputs that differ by "
         "what the notes name, from the sample. What the guarantee allows: the worst two inputs, by "
         "the noise's exact law, or by epsilon and delta alone where this is said. For words, the "
-        "two differ in one word, where the definition's neighbours may differ in any words of a "
-        "document, which may tell more. For word embeddings, the output is the vectors alone, "
+        "two differ in one word, or, of a whole document, in all words of a document of median "
+        "length. For word embeddings, the output is the vectors alone, "
         "without the exact number of documents on the card. .5 is guessing.",
         "lower",
         unit="auc",
@@ -393,7 +393,7 @@ MEASURES: dict[str, Measure] = {
         "attack",
         "Word inversion: best attacker",
         "Share of the corpus's words recovered by the best attacker with a public prior, which the "
-        "notes name: it guesses the word of largest prior times chance of what was released, each "
+        "notes name, adapted to the release where the law is computed: it guesses the word of largest prior times chance of what was released, each "
         "word alone or, by the words around, all words of a document together. The floor is the "
         "most frequent word, whatever was released.",
         "lower",
