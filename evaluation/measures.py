@@ -393,7 +393,8 @@ MEASURES: dict[str, Measure] = {
         "attack",
         "Word inversion: best attacker",
         "Share of the corpus's words recovered by the best attacker with a public prior, which the "
-        "notes name, adapted to the release where the law is computed: it guesses the word of largest prior times chance of what was released, each "
+        "notes name, adapted to the release where the law is computed: it guesses "
+        "the word of largest prior times chance of what was released, each "
         "word alone or, by the words around, all words of a document together. The floor is the "
         "most frequent word, whatever was released.",
         "lower",
