@@ -286,6 +286,7 @@ FILES: dict[str, Change] = {
     "text for a measure": manifest(measures={"note": "Anna"}),
     "a language": manifest(language="de"),
     "small distances": distances("euclidean", mean="1/1000000", maximum="1/1000"),
+    "digits of no float": distances("euclidean", mean="0.63914020128750000000000000000065110"),
     "a short maximum": distances("euclidean", maximum="1.5", largest_met="1.5"),
     "few bits": distances("hamming", mean="1.0"),
     "text for a unit": distances("hamming", unit="Anna"),
