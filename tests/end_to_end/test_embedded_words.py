@@ -156,9 +156,9 @@ def test_the_card(
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda card: card["artefacts"].pop(), "artefacts: the index, or what epsilon means"),
-        (lambda card: card["artefacts"].pop(0), "artefacts: not public candidates and a public"),
-        (lambda card: card.pop("meaning"), "artefacts: the index, or what epsilon means there"),
+        (lambda card: card["artefacts"].pop(), "artefacts: not those that the mechanism names"),
+        (lambda card: card["artefacts"].pop(0), "artefacts: not those that the mechanism names"),
+        (lambda card: card.pop("meaning"), "meaning: not what a release of this kind states there"),
         (
             lambda card: card["meaning"].update(loss_at_mean=1.0),
             "meaning: loss_at_mean is not epsilon times the distance",
@@ -180,7 +180,7 @@ def test_a_card_that_was_changed_is_refused(
     workspace.release_here({"input": INPUT} | madlib())
     card = workspace.card()
     spoil(card)
-    (workspace.output / "release.json").write_text(json.dumps(card))
+    (workspace.output / "release.json").write_text(json.dumps(card, indent=2) + "\n")
     done = workspace.run("verify", "released/out")
     assert done.returncode == 2
     assert message in done.stderr

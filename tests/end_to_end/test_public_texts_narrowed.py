@@ -84,9 +84,9 @@ def test_the_command_makes_the_same_pool(rounds: Rounds) -> None:
 
 FORGED: dict[str, Callable[[list[dict[str, Any]]], Any]] = {
     "a public pool with a guarantee": lambda own: own[0].update(provenance="public"),
-    "no guarantee": lambda own: own[0].update(guarantee=None),
+    "no guarantee": lambda own: own[0].pop("guarantee"),
     "a private encoder of a public pool": lambda own: own[0].update(
-        provenance="public", guarantee=None
+        provenance="public" if own[0].pop("guarantee") else None
     ),
     "an encoder with a guarantee": lambda own: own[1].update(guarantee=own[0]["guarantee"]),
 }
@@ -104,7 +104,7 @@ def test_a_card_that_hides_what_the_pool_cost_is_refused(
 
     copied = shutil.copytree(rounds.second, tmp_path / "copied")
     edit_card(copied, forge)
-    assert "artefacts: not a public pool and a public encoder" in refused(copied)
+    assert "release.json: artefacts: " in refused(copied)
 
 
 def test_a_card_without_the_pools_cost_is_refused(rounds: Rounds, tmp_path: Path) -> None:

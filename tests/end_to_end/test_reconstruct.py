@@ -174,10 +174,10 @@ def test_refusals(released: Workspace) -> None:
     said = refusal("better", "--output", "best")
     assert "holds no noisy bins, and clipped counts cannot be improved" in said
     card = (released.output / "release.json").read_text()
-    for key, value in {"noise_rate": "-1", "bins": 5}.items():
+    for key, value in {"noise_rate": "1/9", "bins": 5}.items():
         other = json.loads(card)
         other["mechanism"][key] = value
-        (released.output / "release.json").write_text(json.dumps(other))
+        (released.output / "release.json").write_text(json.dumps(other, indent=2) + "\n")
         said = refusal("released/out", "--output", "best")
         assert f"release.json: mechanism: {key} is not the " in said
     written = (released.output / "compression.parquet").read_bytes()
@@ -188,7 +188,7 @@ def test_refusals(released: Workspace) -> None:
     listed = next(file for file in other["files"] if file["path"] == "compression.parquet")
     changed = (released.output / "compression.parquet").read_bytes()
     listed["sha256"] = hashlib.sha256(changed).hexdigest()
-    (released.output / "release.json").write_text(json.dumps(other))
+    (released.output / "release.json").write_text(json.dumps(other, indent=2) + "\n")
     said = refusal("released/out", "--output", "best")
     assert "compression.parquet: not a map of all terms to bins of equal size" in said
     (released.output / "compression.parquet").write_bytes(written)
