@@ -12,7 +12,7 @@ BENCH_CORPUS ?= $(BENCH_DATA)/cfpb_complaints.parquet
 BENCH_REVIEWS ?= $(BENCH_DATA)/imdb_reviews.parquet
 BENCH_COMMITS ?= $(BENCH_DATA)/commit_messages.parquet
 
-.PHONY: help demo demo-words test test-slow test-nightly test-most check docs links bench utility utility-words clean
+.PHONY: help demo demo-words test test-slow test-nightly test-most check docs bench utility utility-words clean
 .PHONY: spark spark-up spark-down spark-release flink flink-up flink-down flink-release iceberg airflow dagster
 .PHONY: lock sbom prism azurite vnu chromium kustomize flink-operator clusters faults faults-of-kinds auditors races soak utility-embeddings utility-public utility-maps utility-known-topics attacks utility-sentences utility-languages reconstruction release-dry
 .PHONY: installation small-index utility-codes utility-french encoder-languages
@@ -94,11 +94,11 @@ test-nightly: $(VENV)/.test
 test-most: $(VENV)/.test
 	$(PYTEST) -m "not nightly" $(LONGEST) $(TESTS)
 
-check: $(VENV)/.check links
+check: $(VENV)/.check
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	cd build/links && $(abspath $(BIN))/lint-imports --config ../../pyproject.toml
+	$(BIN)/lint-imports
 
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --nitpicky --fresh-env \
@@ -122,12 +122,6 @@ sbom: $(VENV)/.release
 
 release-dry: $(VENV)/.test $(VENV)/.release
 	.ci/release-dry $(BIN)/python
-
-# The packages as they are called once they are installed, for what does not ask setuptools.
-links:
-	@rm -rf build/links && mkdir -p build/links/quietcorpus
-	@ln -s $(addprefix ../../../,$(wildcard quietcorpus/*.py quietcorpus/py.typed)) build/links/quietcorpus
-	@ln -s $(addprefix ../../../,mechanisms indexes evaluation transforms pipelines) build/links/quietcorpus
 
 # Clusters on this machine's loopback. Java 11 or 17 and Maven make the job servers; the clusters
 # themselves come in Python packages, whose Python parts are of no use here.

@@ -1,15 +1,17 @@
-"""The packages in the folders that pyproject.toml maps; Beam's `--setup_file` names this file."""
+"""Builds that know their commit, with or without links; Beam's `--setup_file` names this file."""
 
 import runpy
 import shutil
-import tomllib
 from pathlib import Path
 
 from setuptools import find_packages, setup
 from setuptools.command.build import build
 from setuptools.command.sdist import sdist
 
-COMMIT = runpy.run_path("pipelines/environment/commit.py")
+FOLDERS = ("mechanisms", "indexes", "evaluation", "transforms", "pipelines")
+# A ZIP that `pip` unpacks, and a checkout without links, hold a file of text where a link was.
+LINKED = all(Path("quietcorpus", folder).is_dir() for folder in FOLDERS)
+COMMIT = runpy.run_path(f"{'quietcorpus/' * LINKED}pipelines/environment/commit.py")
 
 
 def write_commit(folder):
@@ -37,14 +39,10 @@ class SDist(sdist):
         write_commit(base_dir)
 
 
-PROJECT = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))
-FOLDERS = PROJECT["tool"]["setuptools"]["package-dir"]
+# With links, one tree: an editable installation is a path, which type checkers and editors follow.
+places = {"": "."} if LINKED else {f"quietcorpus.{folder}": folder for folder in FOLDERS}
+packages = find_packages(include=["quietcorpus*"]) if LINKED else ["quietcorpus", *places]
+if not LINKED:
+    packages += [f"{place}.{inner}" for place in places for inner in find_packages(places[place])]
 
-setup(
-    packages=[
-        f"{package}.{inner}".rstrip(".")
-        for package, folder in FOLDERS.items()
-        for inner in ("", *find_packages(folder))
-    ],
-    cmdclass={"build": Build, "sdist": SDist},
-)
+setup(package_dir=places, packages=packages, cmdclass={"build": Build, "sdist": SDist})

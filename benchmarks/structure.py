@@ -24,7 +24,15 @@ def modules_of(root: Path) -> dict[str, ast.Module]:
     trees = {}
     for path in (path for folder in FOLDERS for path in sorted((root / folder).rglob("*.py"))):
         name = ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
-        trees[name.removeprefix("quietcorpus.")] = ast.parse(path.read_text("utf-8"))
+        tree = trees[name.removeprefix("quietcorpus.")] = ast.parse(path.read_text("utf-8"))
+        package = ["quietcorpus", *path.relative_to(root).parent.parts]
+        package = package[package[1] == "quietcorpus" :]
+        for node in ast.walk(tree):
+            if (
+                isinstance(node, ast.ImportFrom) and node.level
+            ):  # from here on it has its whole name
+                above = package[: len(package) - node.level + 1]
+                node.module, node.level = ".".join([*above, *filter(None, [node.module])]), 0
     return trees
 
 

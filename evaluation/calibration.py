@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from quietcorpus.evaluation.simulation import Simulator
-from quietcorpus.evaluation.tallies import WORDS_A_BLOCK, Block, BlockTask, DrawCounts, blocks_of
+from .simulation import Simulator
+from .tallies import WORDS_A_BLOCK, Block, BlockTask, DrawCounts, blocks_of
 
 # Runs tasks like `map`, but the results may come in any order.
 Run = Callable[[BlockTask, Sequence[Block]], Iterable[DrawCounts]]

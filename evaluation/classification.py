@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from quietcorpus.evaluation.latent import directions, weighted
+from .latent import directions, weighted
 
 Labels = npt.NDArray[Any]
 """Integers or strings, (n,)."""

@@ -9,10 +9,10 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.evaluation.calibration import Measured, Run, choose_words, measure
-from quietcorpus.evaluation.intervals import most_allowed, share_at_least
-from quietcorpus.evaluation.simulation import Simulator
-from quietcorpus.evaluation.tallies import child
+from .calibration import Measured, Run, choose_words, measure
+from .intervals import most_allowed, share_at_least
+from .simulation import Simulator
+from .tallies import child
 
 _DRAWS_PART = 0.2  # the draws' part of a test's level; the rest is for the choice of words
 

@@ -14,8 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from quietcorpus.compiled import compiled, inlined
-from quietcorpus.evaluation.passages import is_passage
-from quietcorpus.evaluation.shingles import Numbers, Words, joined, shingles_of, words_of
+
+from .passages import is_passage
+from .shingles import Numbers, Words, joined, shingles_of, words_of
 
 EDITS = 0.3
 """The largest number of edits, for each word of the shorter text, that make it a passage."""

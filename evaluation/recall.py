@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.evaluation.intervals import of_share
-from quietcorpus.evaluation.simulation import unit_noise
 from quietcorpus.indexes.search import Search
+
+from .intervals import of_share
+from .simulation import unit_noise
 
 _CONFIDENCE = 0.95
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from quietcorpus.evaluation.intervals import Estimate, over_draws
+from .intervals import Estimate, over_draws
 
 Model: TypeAlias = Literal["ridge", "SVR"]
 MODELS: tuple[Model, ...] = get_args(Model)

@@ -15,9 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from quietcorpus.evaluation.attacks.membership import Membership
-from quietcorpus.evaluation.classification import scores
-from quietcorpus.evaluation.intervals import (
+from .attacks.membership import Membership
+from .classification import scores
+from .intervals import (
     mean_over_blocks,
     of_auc,
     of_auc_by_delong,
@@ -28,9 +28,9 @@ from quietcorpus.evaluation.intervals import (
     over_draws,
     tells_power,
 )
-from quietcorpus.evaluation.measures import MEASURES
-from quietcorpus.evaluation.paired import of_paired_difference
-from quietcorpus.evaluation.verdict import of_everything
+from .measures import MEASURES
+from .paired import of_paired_difference
+from .verdict import of_everything
 
 _PLACE = ("measure", "group", "setting")
 CONFIDENCE = 0.95

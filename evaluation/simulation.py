@@ -13,11 +13,12 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.evaluation.max_plus import GROUP, improve
 from quietcorpus.indexes.hamming import HammingSearch
 from quietcorpus.indexes.search import Search, VectorSearch
 from quietcorpus.indexes.within import Within
 from quietcorpus.mechanisms.vickrey import choice
+
+from .max_plus import GROUP, improve
 
 _DRAWS_AT_ONCE = 1024  # a group of rows of so many float32 stays in the first-level cache
 _QUERIES_TOGETHER = 2048  # searches may be faster, the more queries they get

@@ -10,10 +10,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from quietcorpus.evaluation.calibration import Run
-from quietcorpus.evaluation.demands import Demand, Design, Validation, check, validate
-from quietcorpus.evaluation.simulation import Simulator
-from quietcorpus.evaluation.tallies import child
+from .calibration import Run
+from .demands import Demand, Design, Validation, check, validate
+from .simulation import Simulator
+from .tallies import child
 
 _RANGE = (1e-4, 1e6)
 _TOLERANCE = 1.005

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.compiled import compiled
-from quietcorpus.evaluation.simulation import Simulator
+
+from .simulation import Simulator
 
 WORDS_A_BLOCK = 64
 

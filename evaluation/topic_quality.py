@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from quietcorpus.evaluation.topics import top_terms
+from .topics import top_terms
 
 
 def exclusivity(topic_terms: npt.NDArray[np.floating], count: int = 20) -> npt.NDArray[np.float64]:

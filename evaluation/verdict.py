@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from quietcorpus.evaluation.measures import MEASURES
+from .measures import MEASURES
 
 Figure = Mapping[str, Any]
 WHOLE = "of a whole document"

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from quietcorpus.evaluation.calibration import held_draws
+from .calibration import held_draws
 
 Words = npt.NDArray[np.integer]
 """Numbers of words, (tokens,)."""

@@ -32,11 +32,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from quietcorpus.indexes import folder
-from quietcorpus.indexes.folder import MANIFEST, ArtefactError
-from quietcorpus.indexes.frequent_words import FREQUENT_WORDS, FrequentWords
-from quietcorpus.indexes.recoder import LARGEST, WIDTHS, Recoder
-from quietcorpus.indexes.sentences import NAME
+from . import folder
+from .folder import MANIFEST, ArtefactError
+from .frequent_words import FREQUENT_WORDS, FrequentWords
+from .recoder import LARGEST, WIDTHS, Recoder
+from .sentences import NAME
 
 PLAIN, NAMED, PRINCIPAL, VERSION = 1, 2, 3, 4
 """The versions of the format: before directions, without names of the documents or with them; with

@@ -11,7 +11,7 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.indexes.assignment import Assignment, assign
+from .assignment import Assignment, assign
 
 Bins = npt.NDArray[np.int32]
 """Each term's bin, int32 (V,), with values in 0 .. K - 1; no bin is empty."""

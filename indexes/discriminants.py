@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.indexes.candidates import (
+from .candidates import (
     LARGEST_DIRECTION,
     LARGEST_LIFT,
     LEAST_RADIUS,

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.indexes.vectors.rows import VectorsError
-from quietcorpus.indexes.vectors.text import TextRows
+from .vectors.rows import VectorsError
+from .vectors.text import TextRows
 
 
 def read_vectors(lines: Iterable[bytes], terms: Sequence[str]) -> npt.NDArray[np.float32]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.indexes.euclidean import EuclideanSearch
-from quietcorpus.indexes.euclidean_integers import IntegerSearch
-from quietcorpus.indexes.faiss_flat import BinaryFlatSearch, FlatSearch, GpuFlatSearch
-from quietcorpus.indexes.faiss_ivf import ListSearch
-from quietcorpus.indexes.hamming import HammingSearch
-from quietcorpus.indexes.integer_product import is_installed
-from quietcorpus.indexes.inverted_lists import InvertedLists
-from quietcorpus.indexes.search import (
+from .euclidean import EuclideanSearch
+from .euclidean_integers import IntegerSearch
+from .faiss_flat import BinaryFlatSearch, FlatSearch, GpuFlatSearch
+from .faiss_ivf import ListSearch
+from .hamming import HammingSearch
+from .integer_product import is_installed
+from .inverted_lists import InvertedLists
+from .search import (
     DEFAULT_PROBES,
     Search,
     SearchEngine,

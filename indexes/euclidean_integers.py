@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.compiled import compiled, inlined
-from quietcorpus.indexes.euclidean import EuclideanSearch, gamma, product, score_error
-from quietcorpus.indexes.integer_product import IntegerProduct
+
+from .euclidean import EuclideanSearch, gamma, product, score_error
+from .integer_product import IntegerProduct
 
 FEWEST_QUERIES = 128
 """With fewer, rounding the words takes longer than the product saves."""

@@ -16,15 +16,16 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.compiled import compiled
-from quietcorpus.indexes.euclidean import (
+
+from .euclidean import (
     EuclideanSearch,
     distance_error,
     put_in_order,
     require_as_many,
 )
-from quietcorpus.indexes.faiss_library import FaissMissing, faiss
-from quietcorpus.indexes.hamming import HammingSearch
-from quietcorpus.indexes.search import SearchError
+from .faiss_library import FaissMissing, faiss
+from .hamming import HammingSearch
+from .search import SearchError
 
 PROPOSED = 8  # words; with twice as many, FAISS is slower by a third
 _QUERIES_AT_ONCE = 1024

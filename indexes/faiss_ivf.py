@@ -25,7 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.compiled import compiled
-from quietcorpus.indexes.euclidean import (
+
+from .euclidean import (
     GROUP,
     greatest_length,
     group_maxima,
@@ -34,8 +35,8 @@ from quietcorpus.indexes.euclidean import (
     require_as_many,
     score_error,
 )
-from quietcorpus.indexes.inverted_lists import InvertedLists
-from quietcorpus.indexes.search import SearchError
+from .inverted_lists import InvertedLists
+from .search import SearchError
 
 _QUERIES_AT_ONCE = 2048  # the more, the more of them ask for the same list
 _GROUP = GROUP

@@ -18,11 +18,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quietcorpus.indexes.segmentation import WITHOUT_SPACES
-from quietcorpus.indexes.tokenizer import Tokens
-from quietcorpus.indexes.tokenizers import FIRST_WORDS
-from quietcorpus.indexes.vocabulary import Vocabulary, VocabularyError
-from quietcorpus.indexes.written_language import SIMPLIFIED
+from .segmentation import WITHOUT_SPACES
+from .tokenizer import Tokens
+from .tokenizers import FIRST_WORDS
+from .vocabulary import Vocabulary, VocabularyError
+from .written_language import SIMPLIFIED
 
 MOST = 100
 """The largest number of frequent words."""

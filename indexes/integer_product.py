@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.indexes.onnx_runtime import MODULE, onnxruntime
+from .onnx_runtime import MODULE, onnxruntime
 
 # One node, MatMulInteger of uint8 (m, k) and int8 (k, n): `onnx` itself is not needed.
 GRAPH = (

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.indexes.euclidean import LONGEST_VECTOR, greatest_length
-from quietcorpus.indexes.faiss_library import FaissMissing, faiss
-from quietcorpus.indexes.search import SearchError
+from .euclidean import LONGEST_VECTOR, greatest_length
+from .faiss_library import FaissMissing, faiss
+from .search import SearchError
 
 LARGEST_SEED = 2**31 - 1
 """The largest seed that FAISS takes."""

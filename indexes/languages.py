@@ -9,7 +9,7 @@ import re
 import unicodedata
 from collections.abc import Mapping, Set
 
-from quietcorpus.indexes.tokenizer import normal_form
+from .tokenizer import normal_form
 
 LANGUAGES: Mapping[str, str] = {
     **{"af": "Afrikaans", "am": "Amharic", "ar": "Arabic", "az": "Azerbaijani", "be": "Belarusian"},

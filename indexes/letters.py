@@ -29,10 +29,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quietcorpus.compiled import compiled, inlined
-from quietcorpus.indexes.arrow_arrays import as_strings
-from quietcorpus.indexes.languages import DOTLESS, IGNORED_MARKS, joined_am, lowered_dotless
-from quietcorpus.indexes.scripts import WITHOUT_SPACES
-from quietcorpus.indexes.tokenizer import LETTER, classes, code_point, normal_form, string_buffers
+
+from .arrow_arrays import as_strings
+from .languages import DOTLESS, IGNORED_MARKS, joined_am, lowered_dotless
+from .scripts import WITHOUT_SPACES
+from .tokenizer import LETTER, classes, code_point, normal_form, string_buffers
 
 _ZERO_WIDTH_SPACE = "\u200b"
 # Default_Ignorable_Code_Point of Unicode, without the zero-width space.

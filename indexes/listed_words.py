@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from quietcorpus.indexes.frequent_words import FREQUENT_WORDS, FrequentWords
-from quietcorpus.indexes.languages import LANGUAGES
-from quietcorpus.indexes.tokenizers import Tokenizer
+from .frequent_words import FREQUENT_WORDS, FrequentWords
+from .languages import LANGUAGES
+from .tokenizers import Tokenizer
 
 FORMAT = "quietcorpus-vocabulary"
 

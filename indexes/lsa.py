@@ -27,9 +27,10 @@ from scipy import sparse
 from scipy.sparse.linalg import svds
 
 from quietcorpus.compiled import compiled
-from quietcorpus.indexes.tokenizer import Tokens
-from quietcorpus.indexes.tokenizers import UNICODE_WORDS, Tokenizer
-from quietcorpus.indexes.vocabulary import Vocabulary, document_frequencies, is_reachable
+
+from .tokenizer import Tokens
+from .tokenizers import UNICODE_WORDS, Tokenizer
+from .vocabulary import Vocabulary, document_frequencies, is_reachable
 
 NAME = "lsa"
 """The name by which this encoder is asked for."""

@@ -25,14 +25,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from quietcorpus.indexes import folder, lsa, pool_lists
-from quietcorpus.indexes.folder import MANIFEST, ArtefactError
-from quietcorpus.indexes.frequent_words import FrequentWords
-from quietcorpus.indexes.languages import LANGUAGES
-from quietcorpus.indexes.largest_products import are_short_and_whole, largest
-from quietcorpus.indexes.lsa import Lsa
-from quietcorpus.indexes.pool_lists import PoolLists
-from quietcorpus.indexes.tokenizers import Tokenizer, TokenizerError
+from . import folder, lsa, pool_lists
+from .folder import MANIFEST, ArtefactError
+from .frequent_words import FrequentWords
+from .languages import LANGUAGES
+from .largest_products import are_short_and_whole, largest
+from .lsa import Lsa
+from .pool_lists import PoolLists
+from .tokenizers import Tokenizer, TokenizerError
 
 VERSION = 1
 VERSION_OF_LISTS = 2

@@ -22,7 +22,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.indexes.largest_products import Largest, are_short_and_whole, largest
+from .largest_products import Largest, are_short_and_whole, largest
 
 CENTROIDS, SIZES = "centroids.npy", "sizes.npy"
 FILES = CENTROIDS, SIZES

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy.special import log_softmax
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from quietcorpus.indexes.recoder import TYPICAL, WIDTHS, Recoder
+from .recoder import TYPICAL, WIDTHS, Recoder
 
 _EPOCHS, _BATCH, _RATE, _DECAY, _DROPOUT = 60, 64, 1e-3, 1e-4, 0.3
 _MEAN_DECAY, _SQUARE_DECAY, _LEAST = 0.9, 0.999, 1e-8  # of AdamW's moments

@@ -13,7 +13,7 @@ from functools import cache
 
 import numpy as np
 
-from quietcorpus.indexes.tokenizer import LETTER, MARK, classes
+from .tokenizer import LETTER, MARK, classes
 
 SEPARATOR = "\u200b"
 """A character that ends a token, but is no white space, so that a chunk goes on."""

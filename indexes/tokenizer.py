@@ -24,7 +24,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quietcorpus.compiled import compiled, inlined
-from quietcorpus.indexes.arrow_arrays import as_strings
+
+from .arrow_arrays import as_strings
 
 FIRST_NAME = "unicode-words-v1"
 NAME = "unicode-words-v2"

@@ -25,9 +25,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quietcorpus.indexes import letters, tokenizer
-from quietcorpus.indexes.arrow_arrays import as_strings
-from quietcorpus.indexes.languages import (
+from . import letters, tokenizer
+from .arrow_arrays import as_strings
+from .languages import (
     CHANGED,
     DOTLESS,
     ELIDED,
@@ -36,8 +36,8 @@ from quietcorpus.indexes.languages import (
     elided,
     plain,
 )
-from quietcorpus.indexes.segmentation import SEPARATOR, WITHOUT_SPACES, icu_version, separated
-from quietcorpus.indexes.tokenizer import Tokens
+from .segmentation import SEPARATOR, WITHOUT_SPACES, icu_version, separated
+from .tokenizer import Tokens
 
 ICU_WORDS_NAME = "icu-words-v2"
 DICTIONARIES = "icu-words-"

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quietcorpus.compiled import compiled
-from quietcorpus.indexes.tokenizer import Tokens, string_buffers
-from quietcorpus.indexes.tokenizers import UNICODE_WORDS, Tokenizer
+
+from .tokenizer import Tokens, string_buffers
+from .tokenizers import UNICODE_WORDS, Tokenizer
 
 
 class VocabularyError(ValueError):

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.compiled import compiled
-from quietcorpus.indexes.euclidean import LONGEST_VECTOR, greatest_length
+
+from .euclidean import LONGEST_VECTOR, greatest_length
 
 _STEPS = 1 << 149  # in 1: every float32 is a whole number of them
 _VECTORS_AT_ONCE = 512  # with the dimensions, a tile that fits the second-level cache

@@ -31,15 +31,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from quietcorpus.indexes.folder import (
+from .folder import (
     MANIFEST,
     ArtefactError,
     described,
     verify,
 )
-from quietcorpus.indexes.tokenizers import Tokenizer
-from quietcorpus.indexes.vocabulary import Vocabulary, Words
-from quietcorpus.indexes.word_index_manifest import (
+from .tokenizers import Tokenizer
+from .vocabulary import Vocabulary, Words
+from .word_index_manifest import (
     FILE_OF,
     SEARCH,
     VERSION,
@@ -48,10 +48,10 @@ from quietcorpus.indexes.word_index_manifest import (
     Part,
     digest_of,
 )
-from quietcorpus.indexes.word_table import WordTable
+from .word_table import WordTable
 
 if TYPE_CHECKING:
-    from quietcorpus.indexes.inverted_lists import InvertedLists
+    from .inverted_lists import InvertedLists
 
 
 class WordIndex:
@@ -199,7 +199,7 @@ def open_index(
 
 
 def _mapped_lists(path: str) -> InvertedLists:
-    from quietcorpus.indexes.inverted_lists import mapped
+    from .inverted_lists import mapped
 
     return mapped(path)
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
 from typing import Any, Literal
 
-from quietcorpus.indexes.folder import (
+from .folder import (
     MANIFEST,
     ArtefactError,
     absent,
@@ -17,8 +17,8 @@ from quietcorpus.indexes.folder import (
     parse,
     read_manifest,
 )
-from quietcorpus.indexes.languages import LANGUAGES
-from quietcorpus.indexes.tokenizers import Record, Tokenizer, TokenizerError
+from .languages import LANGUAGES
+from .tokenizers import Record, Tokenizer, TokenizerError
 
 VERSION = 2
 BITS, SEED = 256, 1

@@ -20,7 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quietcorpus.compiled import compiled, inlined
-from quietcorpus.indexes.tokenizer import Tokens, string_buffers
+
+from .tokenizer import Tokens, string_buffers
 
 _BLOCK = 8  # words; 16 would take 5 % less room and longer
 _MOST = 15  # of a number of 4 bits

@@ -13,9 +13,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from quietcorpus.indexes import segmentation
-from quietcorpus.indexes.arrow_arrays import as_strings
-from quietcorpus.indexes.tokenizers import FIRST_WORDS
+from . import segmentation
+from .arrow_arrays import as_strings
+from .tokenizers import FIRST_WORDS
 
 FUNCTION_WORDS: Mapping[str, str] = {
     "af": "die van en in is het nie wat om met vir hy dat as sy te ek was 'n aan kan ook sal ons",

@@ -26,9 +26,9 @@ from dp_accounting.pld.privacy_loss_distribution import (
 )
 from scipy.special import gammaln, logsumexp
 
-from quietcorpus.mechanisms.digits import edge, index_of, number, within
-from quietcorpus.mechanisms.encoding import Value
-from quietcorpus.mechanisms.guarantees import ceiling, round_down, round_up
+from .digits import edge, index_of, number, within
+from .encoding import Value
+from .guarantees import ceiling, round_down, round_up
 
 SMALLEST_NOISE, LARGEST_NOISE = Fraction(1, 10), Fraction(64)
 """The range in which noise multipliers are sought; 64 is the largest that `ClippedSum` draws."""

@@ -13,11 +13,11 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.mechanisms.bags import Bags, add_dense, add_sparse
-from quietcorpus.mechanisms.encoding import Value
-from quietcorpus.mechanisms.geometric import DenseNoise, SparseNoise
-from quietcorpus.mechanisms.guarantees import LimitedPrecision
-from quietcorpus.mechanisms.keystream import Addresses, Keystream
+from .bags import Bags, add_dense, add_sparse
+from .encoding import Value
+from .geometric import DenseNoise, SparseNoise
+from .guarantees import LimitedPrecision
+from .keystream import Addresses, Keystream
 
 _DENSE_VALUES_AT_ONCE = 1 << 21
 # Measured: from here on, drawing the gaps between non-zero values beats drawing every value.

@@ -15,10 +15,10 @@ from itertools import groupby
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.mechanisms.encoding import Value
-from quietcorpus.mechanisms.filters import Concentrated
-from quietcorpus.mechanisms.guarantees import DocumentPrivacy
-from quietcorpus.mechanisms.keystream import Keystream
+from .encoding import Value
+from .filters import Concentrated
+from .guarantees import DocumentPrivacy
+from .keystream import Keystream
 
 LEVELS = 4
 """The levels by which falling votes differ: the nearest quarter of a document's items gets four

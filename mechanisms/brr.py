@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.compiled import compiled
-from quietcorpus.mechanisms.exact import Bounds, Law, exp_bounds, floor_of
-from quietcorpus.mechanisms.guarantees import MetricPrivacy
-from quietcorpus.mechanisms.keystream import BLOCK_BYTES, Addresses, Keystream
+
+from .exact import Bounds, Law, exp_bounds, floor_of
+from .guarantees import MetricPrivacy
+from .keystream import BLOCK_BYTES, Addresses, Keystream
 
 _FLIP_LANE = 0
 _DIGITS = 16  # of the flip probability, and so random bits for every bit, in a round

@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.compiled import compiled
-from quietcorpus.mechanisms.exact import ExactSampler
-from quietcorpus.mechanisms.gaussian import RoundedGaussian
-from quietcorpus.mechanisms.keystream import BLOCK_BYTES, Addresses, Keystream
+
+from .exact import ExactSampler
+from .gaussian import RoundedGaussian
+from .keystream import BLOCK_BYTES, Addresses, Keystream
 
 STEPS = 512
 """The number of whole-number steps in the clipping norm."""

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln
 
-from quietcorpus.mechanisms.guarantees import ceiling, round_down, round_up
+from .guarantees import ceiling, round_down, round_up
 
 _POINTS = 1 << 17
 _ROUNDS = 80

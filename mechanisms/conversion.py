@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 
-from quietcorpus.mechanisms.guarantees import LimitedPrecision
+from .guarantees import LimitedPrecision
 
 _DIGITS = 40
 _LARGEST_EXPONENT = 10_000

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.mechanisms.word_pairs import Words, balanced_weights
+from .word_pairs import Words, balanced_weights
 
 Cells = npt.NDArray[np.int64]
 """Places in the packed upper triangle of a symmetric matrix, row after row, with its diagonal."""

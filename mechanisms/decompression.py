@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.compiled import compiled
-from quietcorpus.mechanisms.bags import Bags
+
+from .bags import Bags
 
 _DRAWS_AT_ONCE = 1 << 22
 # Times a power of two, a de Bruijn sequence holds a code of the power's index in its top 6 bits.

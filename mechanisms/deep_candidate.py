@@ -24,9 +24,10 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.compiled import compiled
-from quietcorpus.mechanisms.encoding import Value
-from quietcorpus.mechanisms.exponential import ExponentialMechanism, check_set
-from quietcorpus.mechanisms.guarantees import SentencePrivacy
+
+from .encoding import Value
+from .exponential import ExponentialMechanism, check_set
+from .guarantees import SentencePrivacy
 
 UNIT = 1 << 11
 """Steps of the grid in a unit vector's length: a product of two stays below 2^24, so that float32

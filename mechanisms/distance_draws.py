@@ -27,11 +27,12 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.compiled import compiled
-from quietcorpus.mechanisms.distance_tables import LAST, UNDECIDED, Floats, Ids, Table, doubt_of
-from quietcorpus.mechanisms.exact import Bounds, Law, exp_bounds
-from quietcorpus.mechanisms.exponential import settled
-from quietcorpus.mechanisms.keystream import Addresses, Keystream
-from quietcorpus.mechanisms.uniform import uniform
+
+from .distance_tables import LAST, UNDECIDED, Floats, Ids, Table, doubt_of
+from .exact import Bounds, Law, exp_bounds
+from .exponential import settled
+from .keystream import Addresses, Keystream
+from .uniform import uniform
 
 _DRAW_LANE, _ANY_LANE, _CHANCE_LANE = 0, 1, 2
 _ATTEMPT = 20  # an attempt's blocks have numbers of so many bits

@@ -48,10 +48,10 @@ from fractions import Fraction
 import numpy as np
 import scipy
 
-from quietcorpus.mechanisms.concentrated import rounded_up, zcdp_epsilon
-from quietcorpus.mechanisms.digits import edge, index_of, number
-from quietcorpus.mechanisms.guarantees import ceiling, round_down, round_up
-from quietcorpus.mechanisms.word_loss import Floats, upper_masses
+from .concentrated import rounded_up, zcdp_epsilon
+from .digits import edge, index_of, number
+from .guarantees import ceiling, round_down, round_up
+from .word_loss import Floats, upper_masses
 
 LARGEST_DELTA = Fraction(1, 10)
 LEAST_DELTA = Fraction(1, 10**12)

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
-from quietcorpus.mechanisms.accounting import Schedule, loss_distribution
-from quietcorpus.mechanisms.concentrated import rho_of, rounded_up
-from quietcorpus.mechanisms.filters import Concentrated
-from quietcorpus.mechanisms.guarantees import round_down, round_up
+from .accounting import Schedule, loss_distribution
+from .concentrated import rho_of, rounded_up
+from .filters import Concentrated
+from .guarantees import round_down, round_up
 
 _POINTS = 20_000
 _ROUNDS = 50

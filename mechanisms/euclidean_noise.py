@@ -17,9 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.compiled import compiled
-from quietcorpus.mechanisms.exact import ExactSampler, Law, exp_bounds
-from quietcorpus.mechanisms.geometric import TwoSidedGeometric
-from quietcorpus.mechanisms.keystream import Addresses, Keystream
+
+from .exact import ExactSampler, Law, exp_bounds
+from .geometric import TwoSidedGeometric
+from .keystream import Addresses, Keystream
 
 LARGEST_DIMENSIONS = 24
 """At it, one candidate in 500 is accepted; at 32, it would be one in 4,600."""

@@ -21,7 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.compiled import compiled
-from quietcorpus.mechanisms.keystream import BLOCK_BYTES, Addresses, Keystream
+
+from .keystream import BLOCK_BYTES, Addresses, Keystream
 
 Bounds = tuple[int, int]
 """Integers (lo, hi) with lo <= x * 2^bits <= hi for a real x in [0, 1]."""

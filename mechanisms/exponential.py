@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.compiled import compiled, inlined
-from quietcorpus.mechanisms.exact import Bounds, Law, exp_bounds, floor_of
-from quietcorpus.mechanisms.keystream import Addresses, Keystream
+
+from .exact import Bounds, Law, exp_bounds, floor_of
+from .keystream import Addresses, Keystream
 
 LARGEST_SET = 1 << 15
 """The largest number of candidates that a draw chooses from."""

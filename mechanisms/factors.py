@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import digamma
 
-from quietcorpus.mechanisms.noisy_counts import relative
+from .noisy_counts import relative
 
 Floats = npt.NDArray[np.float32]
 _TINY = np.float32(1e-30)  # the least mean, for a document whose weights vanish in float32

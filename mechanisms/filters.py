@@ -38,7 +38,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from quietcorpus.mechanisms.concentrated import Curve, gaussian_epsilon, largest_rho, zcdp_epsilon
+from .concentrated import Curve, gaussian_epsilon, largest_rho, zcdp_epsilon
 
 Composition = Literal["basic", "zcdp", "gaussian"]
 """The way in which an account's costs add up: as they are, or under a filter."""

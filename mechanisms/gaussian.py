@@ -15,7 +15,7 @@ from fractions import Fraction
 
 import flint
 
-from quietcorpus.mechanisms.exact import Bounds, TwoSided
+from .exact import Bounds, TwoSided
 
 SMALLEST_DEVIATION = Fraction(1, 2)
 """Below it most draws are zero, and the noise on whole numbers hides little."""

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.compiled import compiled
-from quietcorpus.mechanisms.exact import (
+
+from .exact import (
     Bounds,
     ExactSampler,
     Law,
@@ -24,7 +25,7 @@ from quietcorpus.mechanisms.exact import (
     power_bounds,
     powers,
 )
-from quietcorpus.mechanisms.keystream import Addresses, Keystream
+from .keystream import Addresses, Keystream
 
 MINIMUM_RATE = Fraction(1, 5000)
 _DENSE_LANE, _GAP_LANE, _VALUE_LANE = 0, 2, 4

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from quietcorpus.mechanisms.accounting import epsilon_of, noise_multiplier_for, share_for
-from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
-from quietcorpus.mechanisms.concentrated import rho_of
-from quietcorpus.mechanisms.filters import Concentrated
+from .accounting import epsilon_of, noise_multiplier_for, share_for
+from .clipped_sum import STEPS, ClippedSum
+from .concentrated import rho_of
+from .filters import Concentrated
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.mechanisms.encoding import Value
-from quietcorpus.mechanisms.geometric import DenseNoise, TwoSidedGeometric
-from quietcorpus.mechanisms.guarantees import LimitedPrecision
-from quietcorpus.mechanisms.keystream import Keystream
+from .encoding import Value
+from .geometric import DenseNoise, TwoSidedGeometric
+from .guarantees import LimitedPrecision
+from .keystream import Keystream
 
 Counts = npt.NDArray[np.int64]
 """Counts over the vocabulary, exact or noisy, int64 (V,)."""

@@ -23,7 +23,8 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from quietcorpus.compiled import compiled
-from quietcorpus.mechanisms.encoding import Value, encode
+
+from .encoding import Value, encode
 
 KEY_BYTES = 32
 BLOCK_BYTES = 16

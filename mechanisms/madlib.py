@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.compiled import compiled, inlined
-from quietcorpus.mechanisms.guarantees import MetricPrivacy, round_down
-from quietcorpus.mechanisms.keystream import BLOCK_BYTES, Addresses, Keystream
+
+from .guarantees import MetricPrivacy, round_down
+from .keystream import BLOCK_BYTES, Addresses, Keystream
 
 _NOISE_LANE = 0
 

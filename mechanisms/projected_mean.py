@@ -18,11 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.compiled import compiled
-from quietcorpus.mechanisms.encoding import Value
-from quietcorpus.mechanisms.euclidean_noise import EuclideanNoise, check_dimensions, coordinate_rate
-from quietcorpus.mechanisms.geometric import MINIMUM_RATE
-from quietcorpus.mechanisms.guarantees import SentencePrivacy, ceiling
-from quietcorpus.mechanisms.keystream import Addresses, Keystream
+
+from .encoding import Value
+from .euclidean_noise import EuclideanNoise, check_dimensions, coordinate_rate
+from .geometric import MINIMUM_RATE
+from .guarantees import SentencePrivacy, ceiling
+from .keystream import Addresses, Keystream
 
 STEPS = 64
 """The radius of the ball in whole numbers. Rounding moves a sentence by sqrt(d / 12) of them."""

@@ -16,15 +16,15 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.mechanisms.ballots import LEVELS, Ballots, Sums, levels
-from quietcorpus.mechanisms.encoding import Value
-from quietcorpus.mechanisms.geometric import DenseNoise, TwoSidedGeometric
-from quietcorpus.mechanisms.group_norms import norm_of_group
-from quietcorpus.mechanisms.guarantees import DocumentPrivacy
-from quietcorpus.mechanisms.keystream import Addresses, Keystream
-from quietcorpus.mechanisms.resampling import copies
-from quietcorpus.mechanisms.uniform import uniform
-from quietcorpus.mechanisms.votes import Votes
+from .ballots import LEVELS, Ballots, Sums, levels
+from .encoding import Value
+from .geometric import DenseNoise, TwoSidedGeometric
+from .group_norms import norm_of_group
+from .guarantees import DocumentPrivacy
+from .keystream import Addresses, Keystream
+from .resampling import copies
+from .uniform import uniform
+from .votes import Votes
 
 STANDS_OUT = 6
 """The least sum of an item that stands out, over the noise's rate: of the items that nobody votes

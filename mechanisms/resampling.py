@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.mechanisms.keystream import Keystream
-from quietcorpus.mechanisms.uniform import uniform
+from .keystream import Keystream
+from .uniform import uniform
 
 Whole = npt.NDArray[np.int64]
 

@@ -15,11 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.compiled import compiled
-from quietcorpus.mechanisms.accounting import Group
-from quietcorpus.mechanisms.clipped_sum import clipped, dither
-from quietcorpus.mechanisms.keystream import Addresses, Keystream
-from quietcorpus.mechanisms.skip_gram import Against, Rows, SkipGram, User, Vectors, update
-from quietcorpus.mechanisms.word_pairs import Words
+
+from .accounting import Group
+from .clipped_sum import clipped, dither
+from .keystream import Addresses, Keystream
+from .skip_gram import Against, Rows, SkipGram, User, Vectors, update
+from .word_pairs import Words
 
 _SAMPLE_LANE, _DITHER_LANE = 0, 1
 _DITHER_BLOCKS = 1 << 32  # of one user and step; more than any update has values

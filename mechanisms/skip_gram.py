@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.mechanisms.keystream import BLOCK_BYTES, Keystream
-from quietcorpus.mechanisms.word_pairs import Words, balanced_matrix
+from .keystream import BLOCK_BYTES, Keystream
+from .word_pairs import Words, balanced_matrix
 
 if TYPE_CHECKING:
     import torch

@@ -17,9 +17,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from quietcorpus.mechanisms.distance_draws import Decline, log_above
-from quietcorpus.mechanisms.guarantees import MetricPrivacy
-from quietcorpus.mechanisms.madlib import Madlib
+from .distance_draws import Decline, log_above
+from .guarantees import MetricPrivacy
+from .madlib import Madlib
 
 BETA = Fraction(1, 1000)
 """The chance, at most, of a word beyond the radius that `radius_of` gives; the paper's default."""

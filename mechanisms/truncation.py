@@ -19,10 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.compiled import compiled
-from quietcorpus.mechanisms.encoding import Value
-from quietcorpus.mechanisms.geometric import MINIMUM_RATE, DenseNoise
-from quietcorpus.mechanisms.guarantees import SentencePrivacy, ceiling
-from quietcorpus.mechanisms.keystream import Addresses, Keystream
+
+from .encoding import Value
+from .geometric import MINIMUM_RATE, DenseNoise
+from .guarantees import SentencePrivacy, ceiling
+from .keystream import Addresses, Keystream
 
 STEPS = 4
 """The largest whole number that a coordinate is rounded to. With 1,024 dimensions the noise can

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.mechanisms.keystream import Addresses, Keystream
+from .keystream import Addresses, Keystream
 
 
 def uniform(

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
-from quietcorpus.mechanisms.encoding import Value
-from quietcorpus.mechanisms.keystream import Keystream
-from quietcorpus.mechanisms.skip_gram import Rows, SkipGram, Vectors, negative_samples
+from .clipped_sum import STEPS, ClippedSum
+from .encoding import Value
+from .keystream import Keystream
+from .skip_gram import Rows, SkipGram, Vectors, negative_samples
 
 _MEAN, _SQUARE, _EPSILON = 0.9, 0.99, 1e-8
 

@@ -17,14 +17,14 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.mechanisms.accounting import noise_multiplier_for
-from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
-from quietcorpus.mechanisms.concentrated import rho_of
-from quietcorpus.mechanisms.encoding import Value
-from quietcorpus.mechanisms.filters import Concentrated
-from quietcorpus.mechanisms.gaussian import RoundedGaussian
-from quietcorpus.mechanisms.guarantees import UserPrivacy
-from quietcorpus.mechanisms.keystream import Keystream
+from .accounting import noise_multiplier_for
+from .clipped_sum import STEPS, ClippedSum
+from .concentrated import rho_of
+from .encoding import Value
+from .filters import Concentrated
+from .gaussian import RoundedGaussian
+from .guarantees import UserPrivacy
+from .keystream import Keystream
 
 _TAIL_BITS = 64
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.mechanisms.clipped_sum import STEPS, clipped
-from quietcorpus.mechanisms.encoding import Value
-from quietcorpus.mechanisms.group_norms import GroupNorms, norm_of_group
-from quietcorpus.mechanisms.votes import Votes
+from .clipped_sum import STEPS, clipped
+from .encoding import Value
+from .group_norms import GroupNorms, norm_of_group
+from .votes import Votes
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.mechanisms.guarantees import MetricPrivacy
-from quietcorpus.mechanisms.keystream import Addresses, Keystream
-from quietcorpus.mechanisms.madlib import Madlib
+from .guarantees import MetricPrivacy
+from .keystream import Addresses, Keystream
+from .madlib import Madlib
 
 _CHOICE_LANE = 1  # beside Madlib's own
 

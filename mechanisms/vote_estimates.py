@@ -22,8 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.compiled import compiled
-from quietcorpus.mechanisms.ballots import Ballots, Sums
-from quietcorpus.mechanisms.votes import STANDS_OUT
+
+from .ballots import Ballots, Sums
+from .votes import STANDS_OUT
 
 TEXTS_OF_A_DIMENSION = 4
 """The fewest texts for each number that is fitted: with fewer, the fit would follow the noise."""

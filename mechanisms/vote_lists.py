@@ -12,8 +12,8 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.mechanisms.ballots import Sums
-from quietcorpus.mechanisms.votes import STANDS_OUT
+from .ballots import Sums
+from .votes import STANDS_OUT
 
 
 def stand_out(

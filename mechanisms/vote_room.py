@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from quietcorpus.mechanisms.ballots import Ballots
-from quietcorpus.mechanisms.pure_votes import votes_at
-from quietcorpus.mechanisms.vote_rounds import PureRounds, Rounds, rounds_at
-from quietcorpus.mechanisms.votes import STANDS_OUT
+from .ballots import Ballots
+from .pure_votes import votes_at
+from .vote_rounds import PureRounds, Rounds, rounds_at
+from .votes import STANDS_OUT
 
 SHARES = tuple(Fraction(tenths, 10) for tenths in range(1, 6))
 """Shares of a budget that a first of two releases may have."""

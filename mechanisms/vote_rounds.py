@@ -10,12 +10,12 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from quietcorpus.mechanisms.accounting import epsilon_of
-from quietcorpus.mechanisms.concentrated import largest_rho, rho_of
-from quietcorpus.mechanisms.digits import index_of, number
-from quietcorpus.mechanisms.filters import FILTERS, Concentrated
-from quietcorpus.mechanisms.pure_votes import PureVotes
-from quietcorpus.mechanisms.votes import Votes
+from .accounting import epsilon_of
+from .concentrated import largest_rho, rho_of
+from .digits import index_of, number
+from .filters import FILTERS, Concentrated
+from .pure_votes import PureVotes
+from .votes import Votes
 
 _GAUSSIAN = FILTERS["gaussian"]
 _STEP = 10**6

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from quietcorpus.mechanisms.accounting import noise_multiplier_for
-from quietcorpus.mechanisms.ballots import LEVELS, Ballots, Sums, levels
-from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
-from quietcorpus.mechanisms.concentrated import rho_of
-from quietcorpus.mechanisms.encoding import Value
-from quietcorpus.mechanisms.filters import Concentrated
-from quietcorpus.mechanisms.guarantees import DocumentPrivacy
-from quietcorpus.mechanisms.keystream import Keystream
+from .accounting import noise_multiplier_for
+from .ballots import LEVELS, Ballots, Sums, levels
+from .clipped_sum import STEPS, ClippedSum
+from .concentrated import rho_of
+from .encoding import Value
+from .filters import Concentrated
+from .guarantees import DocumentPrivacy
+from .keystream import Keystream
 
 STANDS_OUT = 3
 """The least sum of an item that stands out, in standard deviations of the noise: of the items that

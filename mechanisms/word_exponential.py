@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from quietcorpus.mechanisms.distance_draws import Decline
-from quietcorpus.mechanisms.guarantees import MetricPrivacy
-from quietcorpus.mechanisms.madlib import Madlib
+from .distance_draws import Decline
+from .guarantees import MetricPrivacy
+from .madlib import Madlib
 
 
 @dataclass(frozen=True)

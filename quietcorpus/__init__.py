@@ -20,8 +20,10 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from quietcorpus import ledger
-from quietcorpus.artefacts import (
+from quietcorpus.transforms.errors import CapReached, InputError, StageError, Unavailable
+
+from . import ledger
+from .artefacts import (
     build_candidates,
     build_index,
     build_pool,
@@ -29,15 +31,15 @@ from quietcorpus.artefacts import (
     narrow_pool,
     search_report,
 )
-from quietcorpus.calibration import (
+from .calibration import (
     calibrate_bags,
     calibrate_sentences,
     calibrate_words,
     compare_indexes,
 )
-from quietcorpus.evidence import audit, canaries, check_provenance, evaluate
-from quietcorpus.proposal import propose_spec
-from quietcorpus.releases import (
+from .evidence import audit, canaries, check_provenance, evaluate
+from .proposal import propose_spec
+from .releases import (
     dry_run,
     export_card,
     load,
@@ -47,8 +49,7 @@ from quietcorpus.releases import (
     vary,
     verify,
 )
-from quietcorpus.text_calibration import calibrate_public_texts, calibrate_rounds
-from quietcorpus.transforms.errors import CapReached, InputError, StageError, Unavailable
+from .text_calibration import calibrate_public_texts, calibrate_rounds
 
 if TYPE_CHECKING:
     from quietcorpus.pipelines.card.loading import LoadedRelease
@@ -56,7 +57,8 @@ if TYPE_CHECKING:
     from quietcorpus.pipelines.engine.engine import GraphIsValid
     from quietcorpus.pipelines.release.dry_run import DryRun
     from quietcorpus.pipelines.spec.spec import Spec
-    from quietcorpus.privatizer import Privatizer
+
+    from .privatizer import Privatizer
 
 __all__ = [
     "CapReached",

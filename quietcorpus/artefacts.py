@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from os import fspath
 from typing import TYPE_CHECKING, Any, Literal
 
-from quietcorpus.arguments import (
+from .arguments import (
     Number,
     checked,
     exact_numbers,
@@ -14,7 +14,7 @@ from quietcorpus.arguments import (
     tokenizer_and_language,
     whole,
 )
-from quietcorpus.places import Place, absolute, process_restored
+from .places import Place, absolute, process_restored
 
 if TYPE_CHECKING:
     from quietcorpus.indexes.candidates import CandidatesManifest

@@ -12,8 +12,9 @@ import apache_beam as beam
 from apache_beam.yaml.yaml_errors import ErrorHandlingConfig
 from apache_beam.yaml.yaml_utils import SafeLineLoader
 
-from quietcorpus import beam as transforms
 from quietcorpus.transforms.errors import InputError, shown
+
+from . import beam as transforms
 
 __all__ = [
     "draw_candidates",

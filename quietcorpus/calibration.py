@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from os import fspath
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from quietcorpus.arguments import (
+from .arguments import (
     Number,
     between_0_and_1,
     checked,
@@ -15,7 +15,7 @@ from quietcorpus.arguments import (
     named_tokenizer,
     whole,
 )
-from quietcorpus.places import Place, absolute, process_restored
+from .places import Place, absolute, process_restored
 
 if TYPE_CHECKING:
     from quietcorpus.pipelines.calibrate.bags import Calibrated

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from quietcorpus.arguments import between_0_and_1, checked, whole
-from quietcorpus.places import Place, absolute, process_restored
 from quietcorpus.transforms.errors import InputError
+
+from .arguments import between_0_and_1, checked, whole
+from .places import Place, absolute, process_restored
 
 if TYPE_CHECKING:
     from quietcorpus.pipelines.spec.spec import Spec

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from os import fspath
 from typing import TYPE_CHECKING, Any
 
-from quietcorpus.arguments import checked
-from quietcorpus.places import Place, absolute, process_restored
+from .arguments import checked
+from .places import Place, absolute, process_restored
 
 if TYPE_CHECKING:
     from quietcorpus.pipelines.ledger.book import Ledger

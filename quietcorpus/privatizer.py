@@ -13,13 +13,10 @@ from typing import TYPE_CHECKING, Literal, NoReturn
 import numpy as np
 import pyarrow as pa
 
-from quietcorpus.arguments import Number, checked, exact
-from quietcorpus.compiled import load_numba
 from quietcorpus.indexes.arrow_arrays import as_strings
 from quietcorpus.indexes.tokenizers import TokenizerError
 from quietcorpus.indexes.vocabulary import some_of
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.places import Place
 from quietcorpus.transforms.artefacts.local_index import LocalIndex
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.words import (
@@ -31,6 +28,10 @@ from quietcorpus.transforms.privatizers.words import (
     parts_read,
 )
 from quietcorpus.transforms.reading.documents import Documents
+
+from .arguments import Number, checked, exact
+from .compiled import load_numba
+from .places import Place
 
 if TYPE_CHECKING:
     from quietcorpus.indexes.word_index import WordIndex

@@ -6,8 +6,8 @@ from dataclasses import replace
 from os import fspath
 from typing import TYPE_CHECKING, Literal
 
-from quietcorpus.arguments import checked, whole
-from quietcorpus.places import Place, absolute, process_restored
+from .arguments import checked, whole
+from .places import Place, absolute, process_restored
 
 if TYPE_CHECKING:
     from quietcorpus.pipelines.init.proposal import Proposal

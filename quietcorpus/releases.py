@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import fspath
 from typing import TYPE_CHECKING, Any, Literal
 
-from quietcorpus.arguments import above_zero, checked, whole
 from quietcorpus.pipelines.environment.garbage import uncollected
-from quietcorpus.places import Place, absolute, process_restored
 from quietcorpus.transforms.errors import InputError
+
+from .arguments import above_zero, checked, whole
+from .places import Place, absolute, process_restored
 
 _LOGGER = logging.getLogger("quietcorpus.verify")
 
@@ -72,13 +73,14 @@ def release(
     options = tuple(beam_options)
     with server_ahead(workers, options), process_restored():
         with uncollected():
-            from quietcorpus.compiled import load_numba
             from quietcorpus.pipelines.engine.engine import Engine
             from quietcorpus.pipelines.engine.interruption import deadline as kept
             from quietcorpus.pipelines.release import existing, needs
             from quietcorpus.pipelines.release.recorder import recorded
             from quietcorpus.pipelines.release.release import release as make
             from quietcorpus.pipelines.spec.loading import as_spec
+
+            from .compiled import load_numba
 
             load_numba()
         place = None if summary is None else absolute(summary)

@@ -7,7 +7,9 @@ from fractions import Fraction
 from os import fspath
 from typing import TYPE_CHECKING
 
-from quietcorpus.arguments import (
+from quietcorpus.transforms.errors import InputError
+
+from .arguments import (
     Number,
     between_0_and_1,
     checked,
@@ -16,8 +18,7 @@ from quietcorpus.arguments import (
     one_of,
     whole,
 )
-from quietcorpus.places import Place, absolute, process_restored
-from quietcorpus.transforms.errors import InputError
+from .places import Place, absolute, process_restored
 
 if TYPE_CHECKING:
     from quietcorpus.mechanisms.vote_rounds import PureRounds, Rounds

@@ -8,7 +8,7 @@ import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.transforms.parts import Parts, joined
+from .parts import Parts, joined
 
 Counts = npt.NDArray[np.int64]
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from quietcorpus.indexes.scripts import are_clauses
 from quietcorpus.indexes.tokenizers import ICU_WORDS_NAME, Tokenizer
-from quietcorpus.transforms.errors import NoisyOutcome
+
+from .errors import NoisyOutcome
 
 
 def refuse_clauses(terms: Sequence[str], tokenizer: Tokenizer) -> None:

@@ -18,9 +18,10 @@ from quietcorpus.indexes.vectors import VectorsError
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.histogram import Counts
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.transforms.artefacts.files import FileSource
-from quietcorpus.transforms.errors import InputError, NoisyOutcome, client_errors, redacted
-from quietcorpus.transforms.vocabulary import KeySource
+
+from .artefacts.files import FileSource
+from .errors import InputError, NoisyOutcome, client_errors, redacted
+from .vocabulary import KeySource
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from fractions import Fraction
 from pathlib import Path, PurePath
 from typing import Any, ParamSpec
 
-from quietcorpus.transforms.outages import outage
+from .outages import outage
 
 _P = ParamSpec("_P")
 

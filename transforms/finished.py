@@ -40,11 +40,12 @@ from apache_beam.io.filesystems import FileSystems
 from quietcorpus.indexes.frequent_words import FrequentCounts
 from quietcorpus.mechanisms.encoding import encode
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.transforms.errors import StageError
-from quietcorpus.transforms.reading.copies import Copies
-from quietcorpus.transforms.reading.documents import Reject
-from quietcorpus.transforms.sealed import seal, unseal, wide
-from quietcorpus.transforms.shards import Seen, Shard, Tally, Written, staged_content
+
+from .errors import StageError
+from .reading.copies import Copies
+from .reading.documents import Reject
+from .sealed import seal, unseal, wide
+from .shards import Seen, Shard, Tally, Written, staged_content
 
 _PLAIN = CompressionTypes.UNCOMPRESSED
 _NAME = re.compile(r"([0-9]{5,9})\.[0-9a-f]{32}")

@@ -11,16 +11,17 @@ from quietcorpus.indexes.frequent_words import MOST, FrequentCounts
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.histogram import Counts, Histogram
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.transforms.array_sums import AddCounts, PartialSum
-from quietcorpus.transforms.errors import redacted
-from quietcorpus.transforms.kept_terms import KEPT_NOWHERE, KeptTerms
-from quietcorpus.transforms.metrics import Progress
-from quietcorpus.transforms.parts import require_all
-from quietcorpus.transforms.reading.documents import Corpus, Documents, Split, Terms
-from quietcorpus.transforms.reading.identifiers import TAG, Identifiers
-from quietcorpus.transforms.shards import TALLIES, RejectLog, Seen, Tally
-from quietcorpus.transforms.tokens import terms_of
-from quietcorpus.transforms.vocabulary import KeySource
+
+from .array_sums import AddCounts, PartialSum
+from .errors import redacted
+from .kept_terms import KEPT_NOWHERE, KeptTerms
+from .metrics import Progress
+from .parts import require_all
+from .reading.documents import Corpus, Documents, Split, Terms
+from .reading.identifiers import TAG, Identifiers
+from .shards import TALLIES, RejectLog, Seen, Tally
+from .tokens import terms_of
+from .vocabulary import KeySource
 
 _NOWHERE = RejectLog()
 

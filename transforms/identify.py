@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import apache_beam as beam
 
-from quietcorpus.transforms.errors import redacted
-from quietcorpus.transforms.metrics import Progress
-from quietcorpus.transforms.reading.documents import Corpus, Split
-from quietcorpus.transforms.reading.identifiers import Identifiers
-from quietcorpus.transforms.shards import Seen, Tally
-from quietcorpus.transforms.vocabulary import KeySource
+from .errors import redacted
+from .metrics import Progress
+from .reading.documents import Corpus, Split
+from .reading.identifiers import Identifiers
+from .shards import Seen, Tally
+from .vocabulary import KeySource
 
 
 class IdentifyDocuments(beam.DoFn):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 
-from quietcorpus.transforms.errors import InputError
+from .errors import InputError
 
 _PACKAGES = {
     "dp_accounting": "dp-accounting",

@@ -35,9 +35,10 @@ import pyarrow as pa
 
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.transforms.reading.copies import Copies
-from quietcorpus.transforms.reading.documents import Documents, Reject, Split, Terms
-from quietcorpus.transforms.sealed import seal, unseal
+
+from .reading.copies import Copies
+from .reading.documents import Documents, Reject, Split, Terms
+from .sealed import seal, unseal
 
 _ROW, _TOKENS, _TERMS = "\0row", "\0tokens", "\0terms"  # no column of a corpus is called so
 _SHORT = 1 << 16

@@ -8,9 +8,9 @@ from typing import TypeVar
 
 from apache_beam.metrics import Metrics
 
-from quietcorpus.transforms.reading.documents import Corpus, Documents, Split
-from quietcorpus.transforms.reading.sources import read
-from quietcorpus.transforms.reports import reports_to
+from .reading.documents import Corpus, Documents, Split
+from .reading.sources import read
+from .reports import reports_to
 
 _T = TypeVar("_T")
 NAMESPACE = "quietcorpus"

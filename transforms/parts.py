@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from quietcorpus.transforms.errors import StageError
+from .errors import StageError
 
 Parts = tuple[int, ...]
 """The numbers of the parts (splits of the corpus, or shards of users) that a sum holds."""

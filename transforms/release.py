@@ -10,15 +10,16 @@ import numpy as np
 import pyarrow as pa
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.transforms.errors import redacted
-from quietcorpus.transforms.finished import FinishedShards
-from quietcorpus.transforms.kept_terms import KEPT_NOWHERE, KeptTerms
-from quietcorpus.transforms.metrics import Progress
-from quietcorpus.transforms.privatizers.rows import ORDER, Parameters, Privatizer
-from quietcorpus.transforms.reading.copies import Copies
-from quietcorpus.transforms.reading.documents import Corpus, Documents, Split
-from quietcorpus.transforms.reading.identifiers import Identifiers
-from quietcorpus.transforms.shards import (
+
+from .errors import redacted
+from .finished import FinishedShards
+from .kept_terms import KEPT_NOWHERE, KeptTerms
+from .metrics import Progress
+from .privatizers.rows import ORDER, Parameters, Privatizer
+from .reading.copies import Copies
+from .reading.documents import Corpus, Documents, Split
+from .reading.identifiers import Identifiers
+from .shards import (
     RejectLog,
     Seen,
     Shard,
@@ -27,7 +28,7 @@ from quietcorpus.transforms.shards import (
     data_file,
     write_tables,
 )
-from quietcorpus.transforms.vocabulary import KeySource
+from .vocabulary import KeySource
 
 
 class ReleaseShards(beam.DoFn):

@@ -24,9 +24,10 @@ from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.transforms.errors import StageError
-from quietcorpus.transforms.outages import Requests
-from quietcorpus.transforms.sealed import seal, unseal, wide
+
+from .errors import StageError
+from .outages import Requests
+from .sealed import seal, unseal, wide
 
 _EVERY_SECONDS = 10.0
 _FEW_PARTS = 100

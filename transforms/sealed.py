@@ -25,7 +25,8 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.transforms.errors import StageError
+
+from .errors import StageError
 
 CHUNK_BYTES = 1 << 20
 _SALT_BYTES = 16

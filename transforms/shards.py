@@ -19,11 +19,12 @@ from apache_beam.pvalue import TaggedOutput
 
 from quietcorpus.indexes.frequent_words import FrequentCounts
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
-from quietcorpus.transforms.errors import StageError
-from quietcorpus.transforms.reading.copies import Copies
-from quietcorpus.transforms.reading.documents import Documents, Reject, Split
-from quietcorpus.transforms.reading.identifiers import Identifiers
-from quietcorpus.transforms.sealed import CHUNK_BYTES, SealedSink, unsealed
+
+from .errors import StageError
+from .reading.copies import Copies
+from .reading.documents import Documents, Reject, Split
+from .reading.identifiers import Identifiers
+from .sealed import CHUNK_BYTES, SealedSink, unsealed
 
 # A shard is a 64th of the corpus, within these bounds: enough of them to keep workers busy, and
 # files neither too many nor too large.

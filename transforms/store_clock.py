@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
-from quietcorpus.transforms.errors import StoreUnavailable
+from .errors import StoreUnavailable
 
 _TOLERATED = timedelta(minutes=5)
 """By so much clocks may differ; ledgers assume as much of their writers'."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import apache_beam as beam
 
-from quietcorpus.transforms.parts import Parts, joined
+from .parts import Parts, joined
 
 BUCKETS = 64
 """The number of buckets, chosen by a term's hash; every part of the corpus adds to each of them."""

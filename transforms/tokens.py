@@ -8,8 +8,9 @@ import pyarrow as pa
 from quietcorpus.indexes.tokenizer import Tokens
 from quietcorpus.indexes.tokenizers import Tokenizer, TokenizerError
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.reading.documents import Documents, Terms
+
+from .errors import InputError
+from .reading.documents import Documents, Terms
 
 
 def tokens_of(texts: pa.Array, tokenizer: Tokenizer) -> Tokens:

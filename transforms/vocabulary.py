@@ -17,16 +17,17 @@ from quietcorpus.indexes.vocabulary import Vocabulary, VocabularyError, document
 from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.histogram import Counts, ThresholdedVocabulary
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
-from quietcorpus.transforms.artefacts.files import FileSource
-from quietcorpus.transforms.clauses import refuse_clauses
-from quietcorpus.transforms.errors import InputError, NoisyOutcome, redacted
-from quietcorpus.transforms.metrics import Progress
-from quietcorpus.transforms.parts import require_all
-from quietcorpus.transforms.reading.documents import Corpus, Documents, Split
-from quietcorpus.transforms.reading.parquet_files import table_in
-from quietcorpus.transforms.shards import TALLIES, Tally
-from quietcorpus.transforms.term_sums import BUCKETS, AddTermSums, TermSums, bucketed
-from quietcorpus.transforms.tokens import tokens_of
+
+from .artefacts.files import FileSource
+from .clauses import refuse_clauses
+from .errors import InputError, NoisyOutcome, redacted
+from .metrics import Progress
+from .parts import require_all
+from .reading.documents import Corpus, Documents, Split
+from .reading.parquet_files import table_in
+from .shards import TALLIES, Tally
+from .term_sums import BUCKETS, AddTermSums, TermSums, bucketed
+from .tokens import tokens_of
 
 KeySource = Callable[[], ReleaseKey]
 """A function that fetches the release key inside a worker; the key is never in a pipeline."""

@@ -19,17 +19,18 @@ from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.resampling import Resampling
 from quietcorpus.mechanisms.vote_estimates import estimates
-from quietcorpus.transforms.array_sums import AddCounts, PartialSum
-from quietcorpus.transforms.artefacts.encoder import Encoder, EncoderSource
-from quietcorpus.transforms.artefacts.pool import CarriedEncoder, PoolSource
-from quietcorpus.transforms.errors import redacted
-from quietcorpus.transforms.metrics import Progress
-from quietcorpus.transforms.parts import require_all
-from quietcorpus.transforms.reading.documents import Corpus, Documents, Split
-from quietcorpus.transforms.reading.identifiers import TAG, Identifiers
-from quietcorpus.transforms.reading.spelling import as_text
-from quietcorpus.transforms.shards import TALLIES, RejectLog, Seen, Tally
-from quietcorpus.transforms.vocabulary import KeySource
+
+from .array_sums import AddCounts, PartialSum
+from .artefacts.encoder import Encoder, EncoderSource
+from .artefacts.pool import CarriedEncoder, PoolSource
+from .errors import redacted
+from .metrics import Progress
+from .parts import require_all
+from .reading.documents import Corpus, Documents, Split
+from .reading.identifiers import TAG, Identifiers
+from .reading.spelling import as_text
+from .shards import TALLIES, RejectLog, Seen, Tally
+from .vocabulary import KeySource
 
 AT_ONCE = 512
 """Documents that vote together; fewer would leave more of the encoder's batches half empty, and

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from quietcorpus.evaluation.attacks.halves import half
+from .halves import half
 
 _RIDGE = 10.0  # of rows of unit length
 

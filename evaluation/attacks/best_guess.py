@@ -19,14 +19,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.evaluation.attacks.word_laws import (
+from ..intervals import of_share
+from .word_laws import (
     DrawnLaw,
     Floats,
     Ids,
     Law,
     Noise,
 )
-from quietcorpus.evaluation.intervals import of_share
 
 _AT_ONCE = 512
 _ROUNDS = 4

@@ -17,7 +17,8 @@ from scipy.spatial.distance import cdist
 from scipy.special import softmax
 
 from quietcorpus.compiled import compiled
-from quietcorpus.evaluation.attacks.linkage import Score
+
+from .linkage import Score
 
 _SATURATION, _LENGTHS = 1.2, 0.75
 _LEAST_WORDS = 5

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.evaluation.attacks.halves import half
-from quietcorpus.evaluation.classification import fitted
+from ..classification import fitted
+from .halves import half
 
 _LEAST = 4  # halved twice, a class of so many still has one document in each part
 _MOST_ANSWERS = 10_000

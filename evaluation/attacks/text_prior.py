@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from quietcorpus.evaluation.attacks.word_laws import Floats, Ids
+from .word_laws import Floats, Ids
 
 
 @dataclass(frozen=True)

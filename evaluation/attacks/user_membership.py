@@ -20,8 +20,9 @@ import scipy.sparse as sp
 from scipy.special import erfcx, expit, log_ndtr
 
 from quietcorpus.compiled import compiled
-from quietcorpus.evaluation.attacks.halves import half
-from quietcorpus.evaluation.attacks.membership import Membership
+
+from .halves import half
+from .membership import Membership
 
 _LEAST_UNITS = 4  # halved twice, one is left
 _LEAST_DEVIATION = 0.1  # of a whole number: without noise, sums tell of who is told apart at all

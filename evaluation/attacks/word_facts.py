@@ -19,9 +19,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from quietcorpus.compiled import compiled
-from quietcorpus.evaluation.attacks.linkage import Score
-from quietcorpus.evaluation.attacks.word_laws import Ids, Law
-from quietcorpus.evaluation.attacks.word_linkage import LawOf, Originals, classes
+
+from .linkage import Score
+from .word_laws import Ids, Law
+from .word_linkage import LawOf, Originals, classes
 
 Matrix = npt.NDArray[np.float32]
 

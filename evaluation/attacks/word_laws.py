@@ -18,9 +18,10 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.evaluation.simulation import unit_noise
 from quietcorpus.indexes.search import Search, VectorSearch
 from quietcorpus.mechanisms.vickrey import choice
+
+from ..simulation import unit_noise
 
 Ids = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

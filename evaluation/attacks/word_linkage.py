@@ -19,8 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.compiled import compiled
-from quietcorpus.evaluation.attacks.linkage import Score
-from quietcorpus.evaluation.attacks.word_laws import Floats, Ids, Law, Noise, Points
+
+from .linkage import Score
+from .word_laws import Floats, Ids, Law, Noise, Points
 
 _OUTPUTS_AT_ONCE = 64
 _LEAST = 1e-300

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from quietcorpus.evaluation.audits.scores import Outputs, Score, learnt_scores, scores
+from .scores import Outputs, Score, learnt_scores, scores
 
 _THRESHOLDS = 400  # of a score with more values: so many evenly spaced, so many most frequent
 

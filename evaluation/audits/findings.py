@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from quietcorpus.evaluation.audits.exact import Unresolved
-from quietcorpus.evaluation.audits.lower_bound import LowerBound
+from .exact import Unresolved
+from .lower_bound import LowerBound
 
 _CLOSE = 1e-9
 """The excess of an exact figure over its statement that passes: its logarithms are floats."""

@@ -26,10 +26,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, stats
 
-from quietcorpus.evaluation.audits.accounting import normal_epsilon
-from quietcorpus.evaluation.audits.events import Measure, best_event, deviations, log_ratio
-from quietcorpus.evaluation.audits.scores import Outputs
-from quietcorpus.evaluation.intervals import share_at_least
+from ..intervals import share_at_least
+from .accounting import normal_epsilon
+from .events import Measure, best_event, deviations, log_ratio
+from .scores import Outputs
 
 _CHOOSING = 4  # an event is chosen on one of so many parts of the draws
 _FEWEST = 2  # draws that an event is chosen on

@@ -46,7 +46,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from quietcorpus.evaluation.intervals import share_at_least
+from ..intervals import share_at_least
 
 Curve = Callable[[float], float]
 """Of a curve f, the function g: the least chance p with f(p) >= y, for 0 <= y <= 1."""

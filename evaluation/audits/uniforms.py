@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.evaluation.audits.lower_bound import LowerBound
+from .lower_bound import LowerBound
 
 Uniforms = npt.NDArray[np.float64]
 _LEAST_SPREAD = 3.0

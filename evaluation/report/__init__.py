@@ -1,5 +1,5 @@
 """The report: one HTML page with the findings of an evaluation."""
 
-from quietcorpus.evaluation.report.page import render
+from .page import render
 
 __all__ = ["render"]

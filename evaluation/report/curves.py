@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.evaluation.report import svg
-from quietcorpus.evaluation.report.figures import MeasureFigures
-from quietcorpus.evaluation.report.plots import WIDTH, errors, legend, look, short, told
-from quietcorpus.evaluation.report.wording import plotted, setting, subject, symbol
-from quietcorpus.evaluation.results import POINT
-from quietcorpus.evaluation.verdict import Figure
+from ..results import POINT
+from ..verdict import Figure
+from . import svg
+from .figures import MeasureFigures
+from .plots import WIDTH, errors, legend, look, short, told
+from .wording import plotted, setting, subject, symbol
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from quietcorpus.evaluation.verdict import Figure, of_everything
+from ..verdict import Figure, of_everything
 
 
 @dataclass(frozen=True)

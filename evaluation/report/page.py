@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from quietcorpus.evaluation.pages import rendered
-from quietcorpus.evaluation.report import wording
-from quietcorpus.evaluation.report.curves import curve, swept_key
-from quietcorpus.evaluation.report.figures import MeasureFigures, by_measure
-from quietcorpus.evaluation.report.plots import comparison
-from quietcorpus.evaluation.verdict import Figure, of_everything
+from ..pages import rendered
+from ..verdict import Figure, of_everything
+from . import wording
+from .curves import curve, swept_key
+from .figures import MeasureFigures, by_measure
+from .plots import comparison
 
 _PARTS = ("utility", "attack")
 _BESIDE = ("original", "reference", "ceiling", "noise", "floor")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from quietcorpus.evaluation.report import svg
-from quietcorpus.evaluation.report.figures import MeasureFigures, values
-from quietcorpus.evaluation.report.wording import bounded, number, plotted, subject
-from quietcorpus.evaluation.verdict import Figure, first_draw
+from ..verdict import Figure, first_draw
+from . import svg
+from .figures import MeasureFigures, values
+from .wording import bounded, number, plotted, subject
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from quietcorpus.evaluation.report.figures import MeasureFigures
-from quietcorpus.evaluation.results import POINT
 from quietcorpus.mechanisms.guarantees import shown_up
+
+from ..results import POINT
+from .figures import MeasureFigures
 
 if TYPE_CHECKING:
     from markupsafe import Markup

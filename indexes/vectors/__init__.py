@@ -15,17 +15,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from quietcorpus.indexes.tokenizers import Tokenizer
-from quietcorpus.indexes.vectors.binary import read_binary
-from quietcorpus.indexes.vectors.faiss_files import read_faiss
-from quietcorpus.indexes.vectors.keyed_vectors import read_keyed_vectors
-from quietcorpus.indexes.vectors.numpy_files import read_npy, read_npz
-from quietcorpus.indexes.vectors.rows import Rows, VectorsError
-from quietcorpus.indexes.vectors.text import read_text
-from quietcorpus.indexes.vocabulary import is_reachable
+from ..tokenizers import Tokenizer
+from ..vocabulary import is_reachable
+from .binary import read_binary
+from .faiss_files import read_faiss
+from .keyed_vectors import read_keyed_vectors
+from .numpy_files import read_npy, read_npz
+from .rows import Rows, VectorsError
+from .text import read_text
 
 if TYPE_CHECKING:
-    from quietcorpus.indexes.inverted_lists import InvertedLists
+    from ..inverted_lists import InvertedLists
 
 __all__ = ["VectorsError", "WordVectors", "reachable", "read"]
 

@@ -11,9 +11,9 @@ from typing import IO
 
 import numpy as np
 
-from quietcorpus.indexes.vectors.fasttext import MAGIC, read_fasttext
-from quietcorpus.indexes.vectors.rows import Rows, VectorsError, decoded, quoted
-from quietcorpus.indexes.vectors.text import header
+from .fasttext import MAGIC, read_fasttext
+from .rows import Rows, VectorsError, decoded, quoted
+from .text import header
 
 _BLOCK = 1 << 22
 _LONGEST_WORD = 1 << 16

@@ -22,7 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.compiled import compiled
-from quietcorpus.indexes.vectors.rows import Rows, VectorsError, decoded
+
+from .rows import Rows, VectorsError, decoded
 
 MAGIC = struct.pack("<i", 793712314)
 _VERSIONS = (11, 12)

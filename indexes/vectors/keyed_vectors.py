@@ -16,8 +16,8 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.indexes.vectors.numpy_files import read_matrix
-from quietcorpus.indexes.vectors.rows import Rows, VectorsError, encodable, matrix
+from .numpy_files import read_matrix
+from .rows import Rows, VectorsError, encodable, matrix
 
 _REMEDY = "save the vectors in word2vec's format, with save_word2vec_format"
 _FLOATS = {"f2", "f4", "f8"}

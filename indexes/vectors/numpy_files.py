@@ -9,7 +9,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.indexes.vectors.rows import (
+from .rows import (
     Rows,
     VectorsError,
     decoded,

@@ -9,7 +9,7 @@ from itertools import chain, islice
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.indexes.vectors.rows import Rows, VectorsError, decoded, lines_of, quoted
+from .rows import Rows, VectorsError, decoded, lines_of, quoted
 
 _HEADER = re.compile(rb"(\d{1,15})[ \t](\d{1,6})\s*")
 _FLORET = re.compile(rb"(\d+ ){6}\S+ \S+\s*")  # buckets, dimension, lengths, hashes, marks

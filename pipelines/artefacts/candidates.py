@@ -28,17 +28,18 @@ from quietcorpus.indexes.recoder_training import train
 from quietcorpus.indexes.sentences import LANGUAGES, NAME
 from quietcorpus.mechanisms.deep_candidate import cosines, on_grid
 from quietcorpus.mechanisms.exponential import LARGEST_SET
-from quietcorpus.pipelines.artefacts import encoding
-from quietcorpus.pipelines.artefacts.public_documents import chosen
-from quietcorpus.pipelines.environment.version import quietcorpus_version
-from quietcorpus.pipelines.storage import places
-from quietcorpus.pipelines.storage.output import Output
-from quietcorpus.pipelines.storage.places import absolute
-from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
 from quietcorpus.transforms.errors import InputError, shown
 from quietcorpus.transforms.installed import require_installed
 from quietcorpus.transforms.reading.documents import Corpus
+
+from ..environment.version import quietcorpus_version
+from ..storage import places
+from ..storage.output import Output
+from ..storage.places import absolute
+from ..terminal.progress import Steps
+from . import encoding
+from .public_documents import chosen
 
 _LOGGER = logging.getLogger("quietcorpus")
 _HELD = 5  # candidates for each held-out document, which serves to measure alone

@@ -14,9 +14,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from quietcorpus.indexes.lsa import Lsa
-from quietcorpus.pipelines.engine.parallel import processors, ray_session
 from quietcorpus.transforms.artefacts.encoder import Encoder, EncoderSource
 from quietcorpus.transforms.installed import require_installed
+
+from ..engine.parallel import processors, ray_session
 
 _FEW = 2_048  # texts that one process encodes sooner than Ray starts
 _CHUNK = 512  # texts that a worker of Ray gets at a time

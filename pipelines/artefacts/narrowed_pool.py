@@ -17,20 +17,21 @@ import pyarrow as pa
 from quietcorpus.indexes.pool import Pool, PoolManifest
 from quietcorpus.indexes.tokenizers import UNICODE_WORDS, Tokenizer
 from quietcorpus.mechanisms.vote_lists import stand_out
-from quietcorpus.pipelines.artefacts.pool import Origin, make, model_of
-from quietcorpus.pipelines.card.model import Card
-from quietcorpus.pipelines.card.parameters import NoiseEntry
-from quietcorpus.pipelines.card.public_texts import PublicTextsMechanism
-from quietcorpus.pipelines.card.statements import stated
-from quietcorpus.pipelines.card.together import MADE_BY, NOISE
-from quietcorpus.pipelines.card.verify import verify
-from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage import layout
-from quietcorpus.pipelines.storage.output import Output
-from quietcorpus.pipelines.storage.places import absolute
-from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.artefacts.pool import PoolSource
 from quietcorpus.transforms.errors import InputError
+
+from ..card.model import Card
+from ..card.parameters import NoiseEntry
+from ..card.public_texts import PublicTextsMechanism
+from ..card.statements import stated
+from ..card.together import MADE_BY, NOISE
+from ..card.verify import verify
+from ..storage import files as storage
+from ..storage import layout
+from ..storage.output import Output
+from ..storage.places import absolute
+from ..terminal.progress import Steps
+from .pool import Origin, make, model_of
 
 _SEED = 1
 

@@ -27,19 +27,20 @@ from quietcorpus.indexes.pool import (
 from quietcorpus.indexes.pool_lists import PoolLists
 from quietcorpus.indexes.tokenizers import UNICODE_WORDS, Tokenizer
 from quietcorpus.mechanisms.deep_candidate import on_grid
-from quietcorpus.pipelines.artefacts import encoding, pool_lists
-from quietcorpus.pipelines.artefacts.edited_texts import unedited
-from quietcorpus.pipelines.artefacts.near_texts import NEAR, SEARCHED, apart
-from quietcorpus.pipelines.artefacts.pool_lists import Asked, Trained
-from quietcorpus.pipelines.artefacts.public_documents import texts
-from quietcorpus.pipelines.environment.version import quietcorpus_version
-from quietcorpus.pipelines.storage import places
-from quietcorpus.pipelines.storage.output import Output
-from quietcorpus.pipelines.storage.places import absolute
-from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.artefacts.encoder import Encoder, EncoderSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import Corpus
+
+from ..environment.version import quietcorpus_version
+from ..storage import places
+from ..storage.output import Output
+from ..storage.places import absolute
+from ..terminal.progress import Steps
+from . import encoding, pool_lists
+from .edited_texts import unedited
+from .near_texts import NEAR, SEARCHED, apart
+from .pool_lists import Asked, Trained
+from .public_documents import texts
 
 _LOGGER = logging.getLogger("quietcorpus")
 _ROWS_AT_ONCE = 4096

@@ -17,8 +17,9 @@ from quietcorpus.indexes.largest_products import largest
 from quietcorpus.indexes.pool import MOST_COMPARED
 from quietcorpus.indexes.pool_lists import PoolLists
 from quietcorpus.mechanisms.deep_candidate import on_grid
-from quietcorpus.pipelines.engine.parallel import processors
 from quietcorpus.transforms.errors import InputError, shown
+
+from ..engine.parallel import processors
 
 _TEXTS_A_LIST = 10  # on average, at least: fewer are too few to be found by their centroid
 _QUERIES = 1_000  # texts on which recall is measured, and one in so many of a small pool

@@ -11,10 +11,11 @@ import pyarrow as pa
 
 from quietcorpus.indexes.rescaling import by_covariance, by_information
 from quietcorpus.indexes.vectors import WordVectors
-from quietcorpus.pipelines.artefacts.weights import read_weights
-from quietcorpus.pipelines.storage.places import absolute
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.errors import InputError, shown
+
+from ..storage.places import absolute
+from .weights import read_weights
 
 _MOST_POWER = 4
 _FORM = re.compile(r"(?:covariance:lambda|information:power)=([0-9]{1,3}(?:\.[0-9]{1,6})?)")

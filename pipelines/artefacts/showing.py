@@ -13,12 +13,13 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from quietcorpus.indexes.candidates import FORMAT, CandidatesManifest, read_names
 from quietcorpus.indexes.folder import MANIFEST, ArtefactError
-from quietcorpus.pipelines.artefacts import word_index
-from quietcorpus.pipelines.storage.files import read_bytes
-from quietcorpus.pipelines.storage.places import absolute
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.artefacts.folders import local
 from quietcorpus.transforms.errors import InputError
+
+from ..storage.files import read_bytes
+from ..storage.places import absolute
+from . import word_index
 
 
 def show(place: str, words: list[str]) -> Iterable[str]:

@@ -23,11 +23,12 @@ from quietcorpus.indexes.frequent_words import FREQUENT_WORDS, MOST, FrequentWor
 from quietcorpus.indexes.listed_words import FORMAT
 from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.indexes.vocabulary import is_reachable
-from quietcorpus.pipelines.environment.version import quietcorpus_version
-from quietcorpus.pipelines.storage.output import Output
-from quietcorpus.pipelines.storage.places import absolute
 from quietcorpus.transforms.errors import InputError, shown
 from quietcorpus.transforms.installed import require_installed
+
+from ..environment.version import quietcorpus_version
+from ..storage.output import Output
+from ..storage.places import absolute
 
 WORDS = "words.txt"
 LISTED = (

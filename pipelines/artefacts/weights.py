@@ -7,8 +7,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.transforms.errors import InputError
+
+from ..storage import files as storage
 
 
 def read_weights(key: str, path: str, terms: pa.Array) -> npt.NDArray[np.float64]:

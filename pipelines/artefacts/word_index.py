@@ -32,19 +32,20 @@ from quietcorpus.indexes.word_index_manifest import (
     SEED,
     IndexManifest,
 )
-from quietcorpus.pipelines.artefacts.distances import summary
-from quietcorpus.pipelines.artefacts.rescaling import Rescaling
-from quietcorpus.pipelines.card.parameters import disagree
-from quietcorpus.pipelines.engine.parallel import processors
-from quietcorpus.pipelines.environment.version import quietcorpus_version
-from quietcorpus.pipelines.storage import places
-from quietcorpus.pipelines.storage.output import Output
-from quietcorpus.pipelines.storage.places import absolute
-from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.errors import InputError, client_errors, shown
 from quietcorpus.transforms.outages import outage
+
+from ..card.parameters import disagree
+from ..engine.parallel import processors
+from ..environment.version import quietcorpus_version
+from ..storage import places
+from ..storage.output import Output
+from ..storage.places import absolute
+from ..terminal.progress import Steps
+from .distances import summary
+from .rescaling import Rescaling
 
 _SHOWN, _NEIGHBOURS = 5, 5
 _GUARANTEE_KEYS = ("definition", "unit", "parameters", "statement")

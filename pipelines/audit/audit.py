@@ -12,14 +12,15 @@ from typing import Any
 
 from quietcorpus.evaluation.audits.findings import Exact, Sampled, run
 from quietcorpus.mechanisms.guarantees import shown_up
-from quietcorpus.pipelines import registry
-from quietcorpus.pipelines.kinds.prepare import prepare
-from quietcorpus.pipelines.spec.spec import Spec
-from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage.output import Output, refuse_in_release
-from quietcorpus.pipelines.terminal.progress import Steps
-from quietcorpus.pipelines.terminal.table import aligned
 from quietcorpus.transforms.errors import StageError
+
+from .. import registry
+from ..kinds.prepare import prepare
+from ..spec.spec import Spec
+from ..storage import files as storage
+from ..storage.output import Output, refuse_in_release
+from ..terminal.progress import Steps
+from ..terminal.table import aligned
 
 RESULT = "audit.json"
 SCHEMA_VERSION = 1

@@ -15,12 +15,13 @@ from quietcorpus.mechanisms.bag_of_words import add_noise
 from quietcorpus.mechanisms.geometric import DenseNoise, SparseNoise
 from quietcorpus.mechanisms.guarantees import round_up
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.audit.histogram import exact_law, of_histogram, share_of
-from quietcorpus.pipelines.audit.inputs import fresh_stream, made_up_words, released, telling
-from quietcorpus.pipelines.audit.vocabulary import of_vocabulary
-from quietcorpus.pipelines.kinds.bags import BagOfWordsKind
 from quietcorpus.transforms.codebook import Codebook
 from quietcorpus.transforms.privatizers.bags import BagOfWordsParameters
+
+from ..kinds.bags import BagOfWordsKind
+from .histogram import exact_law, of_histogram, share_of
+from .inputs import fresh_stream, made_up_words, released, telling
+from .vocabulary import of_vocabulary
 
 _BINS = 4
 _TERMS_A_BIN = 16  # at most

@@ -27,17 +27,18 @@ from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
 from quietcorpus.mechanisms.pure_votes import PureVotes
 from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
 from quietcorpus.mechanisms.votes import Votes
-from quietcorpus.pipelines.audit.inputs import SOURCE
-from quietcorpus.pipelines.engine.engine import Engine
-from quietcorpus.pipelines.kinds.job import Job
-from quietcorpus.pipelines.kinds.kind import Kind
-from quietcorpus.pipelines.kinds.run_files import read_run_files
-from quietcorpus.pipelines.spec.mechanism import MechanismSpec
-from quietcorpus.pipelines.spec.spec import InputSpec, Spec
-from quietcorpus.pipelines.terminal.observer import Observer
-from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.reading.sources import plan
 from quietcorpus.transforms.shards import Written, make_shards
+
+from ..engine.engine import Engine
+from ..kinds.job import Job
+from ..kinds.kind import Kind
+from ..kinds.run_files import read_run_files
+from ..spec.mechanism import MechanismSpec
+from ..spec.spec import InputSpec, Spec
+from ..terminal.observer import Observer
+from ..terminal.progress import Steps
+from .inputs import SOURCE
 
 TEXT = "the text of an audit"
 """The column of texts."""

@@ -11,9 +11,10 @@ import pyarrow as pa
 
 from quietcorpus.evaluation.audits.findings import Exact
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.audit.sentence_documents import Held, made_up, vectors
 from quietcorpus.transforms.privatizers.embedded_words import EmbeddedWordsParameters
 from quietcorpus.transforms.privatizers.sentences import Embeddings
+
+from .sentence_documents import Held, made_up, vectors
 
 _DOCUMENTS, _LONGEST = 64, 100  # words
 

@@ -28,23 +28,24 @@ from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.sampled_users import SampledUsers, Texts
 from quietcorpus.mechanisms.user_training import Training
 from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
-from quietcorpus.pipelines.audit import user_texts
-from quietcorpus.pipelines.audit.inputs import SOURCE, made_up_words
-from quietcorpus.pipelines.audit.users import (
+from quietcorpus.transforms.users.cooccurrence import Cooccurrences
+from quietcorpus.transforms.users.sparse_sums import pack
+
+from ..kinds.embeddings_counted import CountedEmbeddingsKind
+from ..kinds.embeddings_trained import TrainedEmbeddingsKind
+from ..kinds.embeddings_users import UserCorpus
+from ..kinds.kind import Kind
+from ..kinds.training_workers import STAGE
+from . import user_texts
+from .inputs import SOURCE, made_up_words
+from .users import (
     UserChanges,
     of_accounting,
     of_documents_without_part,
     of_group,
     once,
 )
-from quietcorpus.pipelines.audit.vocabulary import Selecting, any_selected, terms_selected
-from quietcorpus.pipelines.kinds.embeddings_counted import CountedEmbeddingsKind
-from quietcorpus.pipelines.kinds.embeddings_trained import TrainedEmbeddingsKind
-from quietcorpus.pipelines.kinds.embeddings_users import UserCorpus
-from quietcorpus.pipelines.kinds.kind import Kind
-from quietcorpus.pipelines.kinds.training_workers import STAGE
-from quietcorpus.transforms.users.cooccurrence import Cooccurrences
-from quietcorpus.transforms.users.sparse_sums import pack
+from .vocabulary import Selecting, any_selected, terms_selected
 
 _DELTA = Fraction(1, 100)
 """The delta of audits by draws: at the release's own, events that tell users apart are not seen."""

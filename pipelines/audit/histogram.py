@@ -18,12 +18,13 @@ from quietcorpus.mechanisms.geometric import DenseNoise, SparseNoise
 from quietcorpus.mechanisms.guarantees import round_up
 from quietcorpus.mechanisms.histogram import Histogram
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.audit.inputs import made_up_words, telling
-from quietcorpus.pipelines.audit.tokens import TokenChanges
-from quietcorpus.pipelines.audit.vocabulary import of_vocabulary
-from quietcorpus.pipelines.kinds.histogram import HistogramKind
-from quietcorpus.pipelines.kinds.limited_precision import VocabularyStep
 from quietcorpus.transforms.histogram import release_histogram
+
+from ..kinds.histogram import HistogramKind
+from ..kinds.limited_precision import VocabularyStep
+from .inputs import made_up_words, telling
+from .tokens import TokenChanges
+from .vocabulary import of_vocabulary
 
 _REACH = 1 << 13  # the furthest outcome whose probability is computed
 _BEYOND = 16

@@ -23,7 +23,9 @@ from quietcorpus.evaluation.audits.uniforms import (
     distance_at_least,
 )
 from quietcorpus.mechanisms.projected_mean import Ball
-from quietcorpus.pipelines.audit.sentence_documents import (
+from quietcorpus.transforms.privatizers.sentences import Embeddings, NoisySum
+
+from .sentence_documents import (
     Releases,
     drawn_for,
     draws_of,
@@ -31,7 +33,6 @@ from quietcorpus.pipelines.audit.sentence_documents import (
     release_texts,
     vectors,
 )
-from quietcorpus.transforms.privatizers.sentences import Embeddings, NoisySum
 
 _VALUES = 1 << 21  # numbers of noise that one audit reads
 _LEAST = 1000

@@ -22,11 +22,12 @@ from quietcorpus.mechanisms.projected_mean import (
     NoisyProjections,
     ProjectedMean,
 )
-from quietcorpus.pipelines.audit import noisy_means
-from quietcorpus.pipelines.audit.inputs import telling
-from quietcorpus.pipelines.audit.noisy_means import Noise, Pair
-from quietcorpus.pipelines.audit.sentence_documents import Releases
 from quietcorpus.transforms.privatizers.sentences import NoisySum
+
+from . import noisy_means
+from .inputs import telling
+from .noisy_means import Noise, Pair
+from .sentence_documents import Releases
 
 _OUTCOMES = 64
 _BITS = 128

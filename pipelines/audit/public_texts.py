@@ -29,9 +29,19 @@ from quietcorpus.mechanisms.guarantees import round_up
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.pure_votes import PureVotes
 from quietcorpus.mechanisms.votes import Votes
-from quietcorpus.pipelines.audit.built import TEXT, Row, built, silent
-from quietcorpus.pipelines.audit.histogram import exact_law
-from quietcorpus.pipelines.audit.users import (
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.reading.documents import Documents
+from quietcorpus.transforms.shards import Written
+from quietcorpus.transforms.votes import Strata, Voting
+
+from ..kinds.embeddings_users import staged_table
+from ..kinds.public_texts_users import UserTextsKind
+from ..kinds.public_texts_votes import PublicTextsKind
+from ..spec.public_texts import StrataSpec
+from ..storage import layout
+from .built import TEXT, Row, built, silent
+from .histogram import exact_law
+from .users import (
     Document,
     Shape,
     UserChanges,
@@ -41,15 +51,6 @@ from quietcorpus.pipelines.audit.users import (
     of_group,
     once,
 )
-from quietcorpus.pipelines.kinds.embeddings_users import staged_table
-from quietcorpus.pipelines.kinds.public_texts_users import UserTextsKind
-from quietcorpus.pipelines.kinds.public_texts_votes import PublicTextsKind
-from quietcorpus.pipelines.spec.public_texts import StrataSpec
-from quietcorpus.pipelines.storage import layout
-from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.reading.documents import Documents
-from quietcorpus.transforms.shards import Written
-from quietcorpus.transforms.votes import Strata, Voting
 
 _DELTA = Fraction(1, 100)
 """The delta of audits by draws: at the release's own, events that tell apart are not seen."""

@@ -20,7 +20,6 @@ import pyarrow as pa
 from quietcorpus.evaluation.audits.findings import Exact
 from quietcorpus.indexes.candidates import Candidates
 from quietcorpus.mechanisms.keystream import KEY_BYTES, ReleaseKey
-from quietcorpus.pipelines.audit.inputs import SOURCE, made_up_words
 from quietcorpus.transforms.privatizers.sentences import (
     CandidateDraw,
     Embeddings,
@@ -29,6 +28,8 @@ from quietcorpus.transforms.privatizers.sentences import (
     SentencesParameters,
 )
 from quietcorpus.transforms.reading.documents import Documents
+
+from .inputs import SOURCE, made_up_words
 
 SENTENCES = 4
 """The number of sentences of a made-up document, at most."""

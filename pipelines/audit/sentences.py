@@ -25,10 +25,15 @@ from quietcorpus.mechanisms.exponential import ExponentialMechanism
 from quietcorpus.mechanisms.guarantees import round_up
 from quietcorpus.mechanisms.projected_mean import ProjectedMean
 from quietcorpus.mechanisms.truncation import Truncation
-from quietcorpus.pipelines.audit import projected_mean, truncation, words
-from quietcorpus.pipelines.audit.embedded_words import besides_words
-from quietcorpus.pipelines.audit.inputs import LOSS
-from quietcorpus.pipelines.audit.sentence_documents import (
+from quietcorpus.transforms.privatizers.sentences import CandidateDraw, SentencePrivatizer
+
+from ..kinds.kind import Kind
+from ..kinds.sentences import SentencesKind
+from ..kinds.sentences_by_words import EmbeddedWordsKind
+from . import projected_mean, truncation, words
+from .embedded_words import besides_words
+from .inputs import LOSS
+from .sentence_documents import (
     PAIRS,
     Releases,
     drawn_for,
@@ -36,10 +41,6 @@ from quietcorpus.pipelines.audit.sentence_documents import (
     release_texts,
     vectors,
 )
-from quietcorpus.pipelines.kinds.kind import Kind
-from quietcorpus.pipelines.kinds.sentences import SentencesKind
-from quietcorpus.pipelines.kinds.sentences_by_words import EmbeddedWordsKind
-from quietcorpus.transforms.privatizers.sentences import CandidateDraw, SentencePrivatizer
 
 _CHOICES = 1 << 29  # utilities that are read for one audit
 _LEAST = 1000

@@ -13,15 +13,16 @@ from pathlib import Path
 from quietcorpus.evaluation.audits.findings import Exact
 from quietcorpus.mechanisms.histogram import Histogram
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.audit.built import TEXT, Row, built, heard, of_all_terms, silent
-from quietcorpus.pipelines.audit.inputs import made_up_words
-from quietcorpus.pipelines.kinds.embeddings_users import staged_table
-from quietcorpus.pipelines.kinds.histogram import HistogramKind
-from quietcorpus.pipelines.kinds.limited_precision import VocabularyStep
-from quietcorpus.pipelines.spec.histogram import HistogramSpec
-from quietcorpus.pipelines.storage import layout
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.shards import Written
+
+from ..kinds.embeddings_users import staged_table
+from ..kinds.histogram import HistogramKind
+from ..kinds.limited_precision import VocabularyStep
+from ..spec.histogram import HistogramSpec
+from ..storage import layout
+from .built import TEXT, Row, built, heard, of_all_terms, silent
+from .inputs import made_up_words
 
 _NAME = "tokens"
 _WORDS = 40

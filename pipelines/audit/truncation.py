@@ -14,11 +14,12 @@ from quietcorpus.evaluation.audits.findings import Exact, Sampled
 from quietcorpus.evaluation.audits.uniforms import Uniforms
 from quietcorpus.mechanisms.guarantees import round_up
 from quietcorpus.mechanisms.truncation import STEPS, Box, NoisyMeans, Truncation
-from quietcorpus.pipelines.audit import noisy_means
-from quietcorpus.pipelines.audit.inputs import telling
-from quietcorpus.pipelines.audit.noisy_means import Noise, Pair
-from quietcorpus.pipelines.audit.sentence_documents import Releases
 from quietcorpus.transforms.privatizers.sentences import NoisySum
+
+from . import noisy_means
+from .inputs import telling
+from .noisy_means import Noise, Pair
+from .sentence_documents import Releases
 
 _BEYOND = 16
 _ALMOST_ONE = 1 - 2.0**-53

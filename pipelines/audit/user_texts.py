@@ -22,7 +22,16 @@ from quietcorpus.mechanisms.sampled_users import Texts
 from quietcorpus.mechanisms.skip_gram import Rows, Vectors
 from quietcorpus.mechanisms.user_training import Sums, TrainingState
 from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
-from quietcorpus.pipelines.audit.built import (
+from quietcorpus.transforms.artefacts.files import FileSource
+from quietcorpus.transforms.shards import Written, staged_content
+from quietcorpus.transforms.users import cooccurrence, training_shards
+
+from ..kinds.embeddings_counted import CountedEmbeddingsKind
+from ..kinds.embeddings_trained import TrainedEmbeddingsKind
+from ..kinds.embeddings_users import UserCorpus, staged_table, words_in
+from ..kinds.job import Job
+from ..kinds.training_workers import STAGE, sums_of
+from .built import (
     TEXT,
     FixedKey,
     Found,
@@ -32,15 +41,7 @@ from quietcorpus.pipelines.audit.built import (
     of_all_words,
     silent,
 )
-from quietcorpus.pipelines.audit.users import Change, Document, Shape, UserChanges
-from quietcorpus.pipelines.kinds.embeddings_counted import CountedEmbeddingsKind
-from quietcorpus.pipelines.kinds.embeddings_trained import TrainedEmbeddingsKind
-from quietcorpus.pipelines.kinds.embeddings_users import UserCorpus, staged_table, words_in
-from quietcorpus.pipelines.kinds.job import Job
-from quietcorpus.pipelines.kinds.training_workers import STAGE, sums_of
-from quietcorpus.transforms.artefacts.files import FileSource
-from quietcorpus.transforms.shards import Written, staged_content
-from quietcorpus.transforms.users import cooccurrence, training_shards
+from .users import Change, Document, Shape, UserChanges
 
 _RUN = "audit"
 _FEW_WORDS = 3 << 24  # of all users of a spec together: they are divided into three shards

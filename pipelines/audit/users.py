@@ -16,8 +16,9 @@ from quietcorpus.evaluation.audits.accounting import epsilon_recomputed
 from quietcorpus.evaluation.audits.findings import Exact, Sampled
 from quietcorpus.mechanisms.group_norms import GroupNorms
 from quietcorpus.mechanisms.guarantees import UserPrivacy, round_up
-from quietcorpus.pipelines.audit.built import Row, user
 from quietcorpus.transforms.users.users import Users
+
+from .built import Row, user
 
 Composition = tuple[Fraction, Fraction, int]
 """A user's sampling rate, the noise multiplier and the number of steps."""

@@ -19,9 +19,10 @@ from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.guarantees import round_up
 from quietcorpus.mechanisms.histogram import ThresholdedVocabulary
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.audit.tokens import TokenChanges
-from quietcorpus.pipelines.kinds.limited_precision import VocabularyStep
 from quietcorpus.transforms.vocabulary import Selection, select_terms, selection_stream
+
+from ..kinds.limited_precision import VocabularyStep
+from .tokens import TokenChanges
 
 _TERMS_AT_MOST = 8
 _TAIL_BITS = 4096

@@ -15,9 +15,10 @@ from quietcorpus.evaluation.audits.lower_bound import LowerBound, epsilon_at_lea
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.indexes.word_index_manifest import Part
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.audit.inputs import released
 from quietcorpus.transforms.privatizers.rows import ORDER
 from quietcorpus.transforms.privatizers.words import WordPrivatizer, WordsParameters
+
+from .inputs import released
 
 Make = Callable[[], WordPrivatizer]
 """A function that builds the privatizer of a worker, under a fresh key."""

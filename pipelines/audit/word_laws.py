@@ -18,8 +18,9 @@ from quietcorpus.indexes.within import Within
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.mechanisms.distance_draws import DistanceDraws
 from quietcorpus.mechanisms.guarantees import round_up
-from quietcorpus.pipelines.kinds.word_meaning import gamma_of
 from quietcorpus.transforms.privatizers.words import WordPrivatizer, WordsParameters
+
+from ..kinds.word_meaning import gamma_of
 
 _WORDS, _RATIOS, _CHANCES = 2_000, 1 << 33, 1 << 25  # a pair has V ratios, and a word V chances
 _ROUNDING = 2.0**-32

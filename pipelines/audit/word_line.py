@@ -21,8 +21,12 @@ from quietcorpus.indexes.search import Searching
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.mechanisms.guarantees import round_up
-from quietcorpus.pipelines.audit.inputs import LOSS, made_up_words
-from quietcorpus.pipelines.audit.word_documents import (
+from quietcorpus.transforms.privatizers.longest import Longest
+from quietcorpus.transforms.privatizers.words import WordMechanism, WordsParameters
+
+from ..card.document_losses import Flips, Noise, Weights, document_epsilon
+from .inputs import LOSS, made_up_words
+from .word_documents import (
     HeldIndex,
     Make,
     compared,
@@ -30,10 +34,7 @@ from quietcorpus.pipelines.audit.word_documents import (
     maker,
     texts_released,
 )
-from quietcorpus.pipelines.audit.word_laws import reach_of
-from quietcorpus.pipelines.card.document_losses import Flips, Noise, Weights, document_epsilon
-from quietcorpus.transforms.privatizers.longest import Longest
-from quietcorpus.transforms.privatizers.words import WordMechanism, WordsParameters
+from .word_laws import reach_of
 
 _LINE, _LISTS = 4, 2
 _TEXTS = 1 << 18  # draws for one audit, from a made-up index

@@ -34,8 +34,9 @@ from quietcorpus.mechanisms.brr import flip_bounds
 from quietcorpus.mechanisms.document_loss import madlib_epsilon
 from quietcorpus.mechanisms.guarantees import round_up
 from quietcorpus.mechanisms.keystream import ADDRESS_BYTES
-from quietcorpus.pipelines.audit.inputs import LOSS
 from quietcorpus.transforms.privatizers.words import WordPrivatizer
+
+from .inputs import LOSS
 
 _NUMBERS = 1 << 24  # about as many are drawn for one audit of noise
 _LEAST = 1000  # draws at least, whatever they cost

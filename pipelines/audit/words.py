@@ -20,20 +20,21 @@ from quietcorpus.evaluation.audits.lower_bound import epsilon_at_least
 from quietcorpus.indexes.vocabulary import is_reachable
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.mechanisms.guarantees import round_up
-from quietcorpus.pipelines.audit import word_laws, word_noise
-from quietcorpus.pipelines.audit.inputs import LOSS, made_up_words
-from quietcorpus.pipelines.audit.word_documents import (
+from quietcorpus.transforms.privatizers.words import WordMechanism, WordsParameters
+
+from ..card.document_losses import document_epsilon
+from ..kinds.word_meaning import gamma_of, law_of
+from ..kinds.words import WordsKind
+from . import word_laws, word_noise
+from .inputs import LOSS, made_up_words
+from .word_documents import (
     Make,
     compared,
     maker,
     rows_released,
     texts_released,
 )
-from quietcorpus.pipelines.audit.word_line import Line, of_line
-from quietcorpus.pipelines.card.document_losses import document_epsilon
-from quietcorpus.pipelines.kinds.word_meaning import gamma_of, law_of
-from quietcorpus.pipelines.kinds.words import WordsKind
-from quietcorpus.transforms.privatizers.words import WordMechanism, WordsParameters
+from .word_line import Line, of_line
 
 _WORDS_TRIED = 128
 _PRODUCTS = 1 << 38  # multiplications, or words of bits compared, in one audit's searches

@@ -17,15 +17,16 @@ from quietcorpus.evaluation import topic_model
 from quietcorpus.evaluation.features import counted
 from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.pipelines.artefacts.public_documents import texts
-from quietcorpus.pipelines.card.verify import verify
-from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage import layout
-from quietcorpus.pipelines.storage.places import absolute
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import Corpus
 from quietcorpus.transforms.vocabulary import load
+
+from ..artefacts.public_documents import texts
+from ..card.verify import verify
+from ..storage import files as storage
+from ..storage import layout
+from ..storage.places import absolute
 
 TOPICS = 20
 _LEAST_DOCUMENTS = 100

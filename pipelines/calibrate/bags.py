@@ -27,12 +27,13 @@ from quietcorpus.indexes.compression import Method, bins_of
 from quietcorpus.mechanisms.decompression import Decompression
 from quietcorpus.mechanisms.factors import Prior
 from quietcorpus.mechanisms.noisy_counts import decay_of
-from quietcorpus.pipelines.calibrate.bag_documents import TOPICS, DocumentSource
-from quietcorpus.pipelines.reconstruct.documents import drawn, stretch_of
-from quietcorpus.pipelines.reconstruct.fit import SavedFactors, fit
-from quietcorpus.pipelines.reconstruct.workers import workers
-from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.errors import InputError
+
+from ..reconstruct.documents import drawn, stretch_of
+from ..reconstruct.fit import SavedFactors, fit
+from ..reconstruct.workers import workers
+from ..terminal.progress import Steps
+from .bag_documents import TOPICS, DocumentSource
 
 TOP_TERMS = 20
 FACTORS = 30

@@ -17,20 +17,21 @@ from quietcorpus.evaluation.simulation import MadlibSimulator
 from quietcorpus.evaluation.tallies import child
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.indexes.word_index_manifest import FILE_OF, digest_of
-from quietcorpus.pipelines.calibrate import comparison_plot, comparison_report
-from quietcorpus.pipelines.calibrate.comparison_report import (
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.installed import require_installed
+
+from ..engine.parallel import processors
+from ..storage import files as storage
+from ..storage.output import Output
+from ..terminal.progress import Steps
+from . import comparison_plot, comparison_report
+from .comparison_report import (
     HISTOGRAM_RANK,
     Compared,
     ComparisonSettings,
 )
-from quietcorpus.pipelines.calibrate.word_blocks import runner, timed, told
-from quietcorpus.pipelines.calibrate.words import NEIGHBOURS_OF, RANKS
-from quietcorpus.pipelines.engine.parallel import processors
-from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage.output import Output
-from quietcorpus.pipelines.terminal.progress import Steps
-from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.installed import require_installed
+from .word_blocks import runner, timed, told
+from .words import NEIGHBOURS_OF, RANKS
 
 RESULT, ROWS = "comparison.json", "comparison.parquet"
 

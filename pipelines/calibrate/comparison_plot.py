@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from quietcorpus.pipelines.calibrate.comparison_report import NAMES
-from quietcorpus.pipelines.calibrate.words_plot import (
+from .comparison_report import NAMES
+from .words_plot import (
     BLACK,
     BLUE,
     ORANGE,

@@ -17,7 +17,8 @@ from quietcorpus.evaluation.calibration import Measured
 from quietcorpus.evaluation.equal_effect import epsilon_of, telling
 from quietcorpus.evaluation.tallies import WORDS_A_BLOCK
 from quietcorpus.indexes.word_index_manifest import IndexManifest
-from quietcorpus.pipelines.calibrate import words_report
+
+from . import words_report
 
 NAMES = ("A", "B")
 HISTOGRAM_RANK = 10

@@ -21,10 +21,11 @@ from quietcorpus.mechanisms.deep_candidate import on_grid
 from quietcorpus.mechanisms.vote_estimates import can_smooth
 from quietcorpus.mechanisms.vote_lists import stand_out
 from quietcorpus.mechanisms.vote_rounds import rounds_at
-from quietcorpus.pipelines.calibrate.public_votes import Ballots, VotingDocuments
 from quietcorpus.transforms.artefacts.encoder import Encoder
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.votes import AT_ONCE
+
+from .public_votes import Ballots, VotingDocuments
 
 
 def budgets(

@@ -14,29 +14,30 @@ from fractions import Fraction
 import numpy as np
 
 from quietcorpus.evaluation.choice import Choice, choose
-from quietcorpus.pipelines.calibrate.public_texts_report import (
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.reading.documents import Corpus
+
+from ..kinds.public_texts_votes import MOST_SUMS
+from ..terminal.progress import Steps
+from .public_texts_report import (
     CalibratedVotes,
     Runs,
     TriedVotes,
     VotesOutcome,
 )
-from quietcorpus.pipelines.calibrate.public_trials import NarrowedOnce, Trial
-from quietcorpus.pipelines.calibrate.public_tried import (
+from .public_trials import NarrowedOnce, Trial
+from .public_tried import (
     TriedPool,
     VotesSettings,
     settings_of,
     tokenizer_of,
 )
-from quietcorpus.pipelines.calibrate.public_votes import (
+from .public_votes import (
     Ballots,
     VotingDocuments,
     ballots_of,
     of_documents,
 )
-from quietcorpus.pipelines.kinds.public_texts_votes import MOST_SUMS
-from quietcorpus.pipelines.terminal.progress import Steps
-from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.reading.documents import Corpus
 
 _TIMED_DOCUMENTS = 200
 

@@ -13,10 +13,11 @@ from quietcorpus.mechanisms.ballots import Ballots as AnyVotes
 from quietcorpus.mechanisms.ballots import Sums
 from quietcorpus.mechanisms.pure_votes import PureVotes
 from quietcorpus.mechanisms.vote_weights import weights
-from quietcorpus.pipelines.calibrate.public_rounds import NarrowedBallots, narrowed
-from quietcorpus.pipelines.calibrate.public_texts_report import TriedVotes
-from quietcorpus.pipelines.calibrate.public_tried import TriedPool, VotesSettings
-from quietcorpus.pipelines.calibrate.public_votes import Ballots, Numbers, Split, VotingDocuments
+
+from .public_rounds import NarrowedBallots, narrowed
+from .public_texts_report import TriedVotes
+from .public_tried import TriedPool, VotesSettings
+from .public_votes import Ballots, Numbers, Split, VotingDocuments
 
 
 @dataclass(frozen=True, eq=False)

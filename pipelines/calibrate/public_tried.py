@@ -10,13 +10,14 @@ from quietcorpus.indexes.tokenizers import UNICODE_WORDS, Tokenizer
 from quietcorpus.mechanisms.ballots import Ballots as AnyVotes
 from quietcorpus.mechanisms.pure_votes import votes_at
 from quietcorpus.mechanisms.vote_estimates import can_smooth
-from quietcorpus.pipelines.calibrate.public_rounds import budgets
-from quietcorpus.pipelines.calibrate.public_texts_report import TriedVotes
-from quietcorpus.pipelines.calibrate.public_votes import Ballots, VotingDocuments
-from quietcorpus.pipelines.card.together import is_accounted
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
 from quietcorpus.transforms.artefacts.pool import CarriedEncoder, PoolSource
 from quietcorpus.transforms.errors import InputError
+
+from ..card.together import is_accounted
+from .public_rounds import budgets
+from .public_texts_report import TriedVotes
+from .public_votes import Ballots, VotingDocuments
 
 
 @dataclass(frozen=True)

@@ -22,13 +22,14 @@ from quietcorpus.mechanisms.ballots import Ballots as AnyVotes
 from quietcorpus.mechanisms.ballots import Sums
 from quietcorpus.mechanisms.deep_candidate import UNIT, on_grid
 from quietcorpus.mechanisms.vote_estimates import estimates
-from quietcorpus.pipelines.artefacts.public_documents import batches
-from quietcorpus.pipelines.spec.public_texts import MOST_LABELS
 from quietcorpus.transforms.artefacts.encoder import Encoder
 from quietcorpus.transforms.errors import InputError, shown
 from quietcorpus.transforms.reading.documents import Corpus
 from quietcorpus.transforms.reading.spelling import as_text
 from quietcorpus.transforms.votes import AT_ONCE, Strata
+
+from ..artefacts.public_documents import batches
+from ..spec.public_texts import MOST_LABELS
 
 LEAST = 20
 """The fewest documents of a label, or without labels of all: half of them vote."""

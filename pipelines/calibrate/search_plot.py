@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from quietcorpus.pipelines.calibrate.words_plot import BLACK, plain, render, tidy
+from .words_plot import BLACK, plain, render, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

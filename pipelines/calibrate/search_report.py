@@ -26,12 +26,13 @@ from quietcorpus.indexes.engines import vector_search
 from quietcorpus.indexes.faiss_ivf import check_probes
 from quietcorpus.indexes.search import EXACT, Search, SearchEngine, SearchError, Searching
 from quietcorpus.indexes.word_index import WordIndex
-from quietcorpus.pipelines.calibrate import search_plot
-from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage.output import Output
-from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.installed import require_installed
+
+from ..storage import files as storage
+from ..storage.output import Output
+from ..terminal.progress import Steps
+from . import search_plot
 
 RESULT = "search-report.json"
 _ETA = Fraction(1, 20)

@@ -17,12 +17,13 @@ from quietcorpus.indexes.recoder import means
 from quietcorpus.mechanisms.deep_candidate import DeepCandidate, Utility
 from quietcorpus.mechanisms.keystream import KEY_BYTES, Addresses, Keystream, ReleaseKey
 from quietcorpus.mechanisms.projected_mean import NoisyProjections, ProjectedMean
-from quietcorpus.pipelines.artefacts.public_documents import chosen
-from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.artefacts.encoder import Encoder, EncoderSource
 from quietcorpus.transforms.privatizers.sentences import SentenceMechanism, ball, utilities
 from quietcorpus.transforms.reading.documents import Corpus
+
+from ..artefacts.public_documents import chosen
+from ..terminal.progress import Steps
 
 _PROJECTIONS = 10, 25, 50, 75, 100
 _DIRECTIONS = 3, 4, 6, 9, 12, 16, 24

@@ -14,7 +14,8 @@ import numpy.typing as npt
 from quietcorpus.evaluation.calibration import Run, limited
 from quietcorpus.evaluation.simulation import Simulator
 from quietcorpus.evaluation.tallies import WORDS_A_BLOCK, Block, BlockTask, DrawCounts
-from quietcorpus.pipelines.engine.parallel import (
+
+from ..engine.parallel import (
     Backend,
     processors,
     ray_session,

@@ -27,18 +27,19 @@ from quietcorpus.indexes.search import (
 )
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.mechanisms.document_loss import LARGEST_DELTA, LARGEST_WORDS, LEAST_DELTA
-from quietcorpus.pipelines.calibrate import words_plot, words_report
-from quietcorpus.pipelines.calibrate.word_blocks import runner, timed, told
-from quietcorpus.pipelines.calibrate.words_report import WordSettings
-from quietcorpus.pipelines.card.document_losses import DocumentBudget
-from quietcorpus.pipelines.engine.parallel import Backend, processors
-from quietcorpus.pipelines.kinds.word_meaning import simulator
-from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage.output import Output
-from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.errors import InputError, shown
 from quietcorpus.transforms.installed import require_installed
 from quietcorpus.transforms.privatizers.words import WordMechanism, engines_of
+
+from ..card.document_losses import DocumentBudget
+from ..engine.parallel import Backend, processors
+from ..kinds.word_meaning import simulator
+from ..storage import files as storage
+from ..storage.output import Output
+from ..terminal.progress import Steps
+from . import words_plot, words_report
+from .word_blocks import runner, timed, told
+from .words_report import WordSettings
 
 RESULT, ROWS = "calibration.json", "calibration.parquet"
 RANKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)

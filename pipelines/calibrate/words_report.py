@@ -20,10 +20,11 @@ from quietcorpus.evaluation.tallies import WORDS_A_BLOCK
 from quietcorpus.indexes.search import EXACT, Searching
 from quietcorpus.indexes.word_index_manifest import IndexManifest
 from quietcorpus.mechanisms.guarantees import round_up, shown_up
-from quietcorpus.pipelines.artefacts.distances import distance, matched
-from quietcorpus.pipelines.card.document_losses import DocumentBudget, Weights, document_epsilon
-from quietcorpus.pipelines.kinds.word_meaning import law_of
 from quietcorpus.transforms.privatizers.words import WordMechanism
+
+from ..artefacts.distances import distance, matched
+from ..card.document_losses import DocumentBudget, Weights, document_epsilon
+from ..kinds.word_meaning import law_of
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 _CONFIDENCE = 0.95

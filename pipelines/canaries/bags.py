@@ -6,11 +6,12 @@ import math
 
 import numpy as np
 
-from quietcorpus.pipelines.canaries.game import Coins, Document, Game, Scores, rows_of
-from quietcorpus.pipelines.canaries.words_of_corpus import words_for
-from quietcorpus.pipelines.card.loading import LoadedRelease
-from quietcorpus.pipelines.kinds.bags import BagOfWordsKind
 from quietcorpus.transforms.reading.documents import Corpus
+
+from ..card.loading import LoadedRelease
+from ..kinds.bags import BagOfWordsKind
+from .game import Coins, Document, Game, Scores, rows_of
+from .words_of_corpus import words_for
 
 _WORDS = 100
 """The number of words among canaries; of a private vocabulary, they are the likeliest."""

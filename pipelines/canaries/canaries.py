@@ -12,20 +12,21 @@ import numpy as np
 
 from quietcorpus.evaluation.audits.one_run import Guesses, guess
 from quietcorpus.mechanisms.guarantees import shown_up
-from quietcorpus.pipelines import registry
-from quietcorpus.pipelines.canaries.copy import Copy, copied
-from quietcorpus.pipelines.canaries.game import Game
-from quietcorpus.pipelines.canaries.plan import Plan, planned
-from quietcorpus.pipelines.card.loading import load
-from quietcorpus.pipelines.engine.engine import Engine
-from quietcorpus.pipelines.kinds.prepare import prepare
-from quietcorpus.pipelines.release.release import release
-from quietcorpus.pipelines.spec.mechanism import MechanismSpec
-from quietcorpus.pipelines.spec.spec import Spec
-from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage.output import Output, refuse_in_release
-from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.errors import InputError, StageError
+
+from .. import registry
+from ..card.loading import load
+from ..engine.engine import Engine
+from ..kinds.prepare import prepare
+from ..release.release import release
+from ..spec.mechanism import MechanismSpec
+from ..spec.spec import Spec
+from ..storage import files as storage
+from ..storage.output import Output, refuse_in_release
+from ..terminal.progress import Steps
+from .copy import Copy, copied
+from .game import Game
+from .plan import Plan, planned
 
 RESULT = "canaries.json"
 _LAWS = {

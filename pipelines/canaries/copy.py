@@ -13,16 +13,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from quietcorpus.pipelines.canaries.game import ID, Coins, Game, id_of
-from quietcorpus.pipelines.spec.mechanism import MechanismSpec
-from quietcorpus.pipelines.spec.spec import InputSpec, Spec
-from quietcorpus.pipelines.spec.values import REASONS
-from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage import places
-from quietcorpus.pipelines.storage.staging import staging_area
 from quietcorpus.transforms.reading.documents import Corpus, Documents
 from quietcorpus.transforms.reading.sources import batches
 from quietcorpus.transforms.reading.spelling import as_text, spelled
+
+from ..spec.mechanism import MechanismSpec
+from ..spec.spec import InputSpec, Spec
+from ..spec.values import REASONS
+from ..storage import files as storage
+from ..storage import places
+from ..storage.staging import staging_area
+from .game import ID, Coins, Game, id_of
 
 _DOCUMENTS_A_FILE = 1 << 16
 _BYTES_A_FILE = 1 << 27

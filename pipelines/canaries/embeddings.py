@@ -9,7 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.mechanisms.user_training import TrainingState
-from quietcorpus.pipelines.canaries.game import (
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.reading.documents import Corpus
+
+from ..card.loading import LoadedRelease
+from ..kinds.embeddings_counted import CountedEmbeddingsKind
+from ..kinds.embeddings_trained import TrainedEmbeddingsKind
+from ..kinds.user_level import UserLevelKind
+from .game import (
     Coins,
     Document,
     Game,
@@ -19,13 +26,7 @@ from quietcorpus.pipelines.canaries.game import (
     of_user,
     weaker,
 )
-from quietcorpus.pipelines.canaries.words_of_corpus import words_for
-from quietcorpus.pipelines.card.loading import LoadedRelease
-from quietcorpus.pipelines.kinds.embeddings_counted import CountedEmbeddingsKind
-from quietcorpus.pipelines.kinds.embeddings_trained import TrainedEmbeddingsKind
-from quietcorpus.pipelines.kinds.user_level import UserLevelKind
-from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.reading.documents import Corpus
+from .words_of_corpus import words_for
 
 _PAIRS = 40
 """Pairs of words of a user: without a bound on all of them, it weighs six times one of them."""

@@ -13,11 +13,12 @@ import pyarrow.compute as pc
 
 from quietcorpus.mechanisms.concentrated import gaussian_epsilon, largest_rho
 from quietcorpus.mechanisms.guarantees import DocumentPrivacy, UserPrivacy
-from quietcorpus.pipelines.card.loading import LoadedRelease
-from quietcorpus.pipelines.spec.mechanism import MechanismSpec
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.spelling import as_text
 from quietcorpus.transforms.users.users import Users
+
+from ..card.loading import LoadedRelease
+from ..spec.mechanism import MechanismSpec
 
 ID = "quietcorpus_canary"
 """The column of the copy that names its documents."""

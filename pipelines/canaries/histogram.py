@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from quietcorpus.pipelines.canaries.game import Coins, Document, Game, Scores, enough
-from quietcorpus.pipelines.canaries.words_of_corpus import counts_of, words_for
-from quietcorpus.pipelines.card.loading import LoadedRelease
-from quietcorpus.pipelines.kinds.histogram import HistogramKind
 from quietcorpus.transforms.reading.documents import Corpus
+
+from ..card.loading import LoadedRelease
+from ..kinds.histogram import HistogramKind
+from .game import Coins, Document, Game, Scores, enough
+from .words_of_corpus import counts_of, words_for
 
 
 def game(kind: HistogramKind, canaries: int, corpus: Corpus) -> Game:

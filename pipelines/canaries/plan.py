@@ -21,7 +21,8 @@ from quietcorpus.evaluation.audits.one_run import (
     right_of_gaussian,
 )
 from quietcorpus.mechanisms.concentrated import gaussian_epsilon, rounded_up
-from quietcorpus.pipelines.canaries.game import Game
+
+from .game import Game
 
 _SHARES = np.sqrt(2) ** np.arange(10)
 """By which a half of the canaries is divided, for the numbers of guesses that are tried."""

@@ -14,7 +14,18 @@ from quietcorpus.indexes.lsa import Lsa
 from quietcorpus.indexes.pool import Pool
 from quietcorpus.mechanisms.ballots import Ballots
 from quietcorpus.mechanisms.pure_votes import PureVotes
-from quietcorpus.pipelines.canaries.game import (
+from quietcorpus.transforms.artefacts.encoder import Encoder
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.reading.documents import Corpus, Documents
+from quietcorpus.transforms.reading.sources import batches
+from quietcorpus.transforms.users.votes import UserVoting
+from quietcorpus.transforms.votes import AT_ONCE, Voting
+
+from ..card.loading import LoadedRelease
+from ..evaluate.exact_votes import exact_sums
+from ..kinds.public_texts_users import UserTextsKind
+from ..kinds.public_texts_votes import PublicTextsKind
+from .game import (
     Coins,
     Document,
     Game,
@@ -25,16 +36,6 @@ from quietcorpus.pipelines.canaries.game import (
     of_user,
     weaker,
 )
-from quietcorpus.pipelines.card.loading import LoadedRelease
-from quietcorpus.pipelines.evaluate.exact_votes import exact_sums
-from quietcorpus.pipelines.kinds.public_texts_users import UserTextsKind
-from quietcorpus.pipelines.kinds.public_texts_votes import PublicTextsKind
-from quietcorpus.transforms.artefacts.encoder import Encoder
-from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.reading.documents import Corpus, Documents
-from quietcorpus.transforms.reading.sources import batches
-from quietcorpus.transforms.users.votes import UserVoting
-from quietcorpus.transforms.votes import AT_ONCE, Voting
 
 _OF_A_USER = 8
 """Documents of a user, all of one text: without a bound, they weigh eight times what they may."""

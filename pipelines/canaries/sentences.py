@@ -14,7 +14,15 @@ import numpy.typing as npt
 from quietcorpus.indexes.sentences import split
 from quietcorpus.mechanisms.deep_candidate import DeepCandidate
 from quietcorpus.mechanisms.guarantees import SentencePrivacy
-from quietcorpus.pipelines.canaries.game import (
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.privatizers.sentences import utilities
+from quietcorpus.transforms.reading.documents import Corpus
+from quietcorpus.transforms.reading.sources import batches
+
+from ..card.loading import LoadedRelease
+from ..kinds.kind import Kind
+from ..kinds.sentences import SentencesKind
+from .game import (
     Coins,
     Document,
     Game,
@@ -22,13 +30,6 @@ from quietcorpus.pipelines.canaries.game import (
     by_difference,
     rows_of,
 )
-from quietcorpus.pipelines.card.loading import LoadedRelease
-from quietcorpus.pipelines.kinds.kind import Kind
-from quietcorpus.pipelines.kinds.sentences import SentencesKind
-from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.privatizers.sentences import utilities
-from quietcorpus.transforms.reading.documents import Corpus
-from quietcorpus.transforms.reading.sources import batches
 
 _SENTENCES = (
     "The court found the defendant guilty of fraud.",

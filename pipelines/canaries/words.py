@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from quietcorpus.pipelines.audit.word_laws import reach_of
-from quietcorpus.pipelines.audit.words import alone, telling_pair
-from quietcorpus.pipelines.canaries.game import Coins, Document, Game, Scores, by_outcome, rows_of
-from quietcorpus.pipelines.card.loading import LoadedRelease
-from quietcorpus.pipelines.kinds.words import WordsKind
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import Corpus
+
+from ..audit.word_laws import reach_of
+from ..audit.words import alone, telling_pair
+from ..card.loading import LoadedRelease
+from ..kinds.words import WordsKind
+from .game import Coins, Document, Game, Scores, by_outcome, rows_of
 
 
 def game(kind: WordsKind, canaries: int, _: Corpus) -> Game:

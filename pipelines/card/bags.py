@@ -15,21 +15,22 @@ from pydantic import Field
 from quietcorpus.indexes.compression import Method, frequency
 from quietcorpus.mechanisms.bag_of_words import Accounting, BagOfWords
 from quietcorpus.mechanisms.guarantees import Spending, round_up
-from quietcorpus.pipelines.card import statements
-from quietcorpus.pipelines.card.limited_precision import (
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.privatizers.bags import row_group_rows
+from quietcorpus.transforms.shards import ROW_GROUP_ROWS
+
+from ..storage import layout
+from . import statements
+from .limited_precision import (
     LimitedPrecisionMechanism,
     StatedEpsilon,
     check_stages,
     limits_of,
 )
-from quietcorpus.pipelines.card.mechanism import FileFormat
-from quietcorpus.pipelines.card.model import Card, PapersFigure, UsedArtefact
-from quietcorpus.pipelines.card.parameters import Rational
-from quietcorpus.pipelines.card.vocabulary import misfit_of
-from quietcorpus.pipelines.storage import layout
-from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.privatizers.bags import row_group_rows
-from quietcorpus.transforms.shards import ROW_GROUP_ROWS
+from .mechanism import FileFormat
+from .model import Card, PapersFigure, UsedArtefact
+from .parameters import Rational
+from .vocabulary import misfit_of
 
 _ROW = "`terms` (term ids, ascending) and `counts` (a positive count for each)"
 _BINS = (

@@ -15,11 +15,12 @@ from pydantic import BaseModel, ValidationError
 
 from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.mechanisms.guarantees import round_up
-from quietcorpus.pipelines.card.mechanism import Mechanism
-from quietcorpus.pipelines.spec.errors import one_line
-from quietcorpus.pipelines.spec.mechanism import MechanismSpec, block_of
-from quietcorpus.pipelines.spec.tokenizers import tokenizer_of
-from quietcorpus.pipelines.storage import places
+
+from ..spec.errors import one_line
+from ..spec.mechanism import MechanismSpec, block_of
+from ..spec.tokenizers import tokenizer_of
+from ..storage import places
+from .mechanism import Mechanism
 
 _SAME = 1e-15  # a decimal that is rounded up again may be one float above
 

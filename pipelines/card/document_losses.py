@@ -17,7 +17,8 @@ from quietcorpus.mechanisms.document_loss import (
     word_epsilon,
 )
 from quietcorpus.mechanisms.guarantees import round_up
-from quietcorpus.pipelines.card.parameters import Part
+
+from .parameters import Part
 
 DELTA = Fraction(1, 10**6)
 LENGTHS = (1, 20, 200, 1000)

@@ -35,25 +35,26 @@ from quietcorpus.indexes.word_index_manifest import (
 from quietcorpus.mechanisms.concentrated import rho_of
 from quietcorpus.mechanisms.filters import Concentrated
 from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy, round_up
-from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Product, Promise
-from quietcorpus.pipelines.card.model import Card, PapersFigure, UsedArtefact
-from quietcorpus.pipelines.card.noise import Course, check_cost, courses_of_norms, is_accountable
-from quietcorpus.pipelines.card.parameters import Part, Rational, UserParameters
-from quietcorpus.pipelines.card.statements import NUMBERS, WHETHER, stated
-from quietcorpus.pipelines.card.users import OF_NAMES, are_named, budget_limits, check_budgets
-from quietcorpus.pipelines.card.vocabulary import (
+from quietcorpus.transforms.artefacts.word_index import IndexSource
+from quietcorpus.transforms.errors import InputError
+
+from ..spec.embeddings import MOST_DIMENSIONS
+from ..storage import files as storage
+from ..storage import layout
+from ..storage.layout import BINARY, INDEX, TABLE, TEXT
+from .mechanism import FileFormat, Mechanism, Product, Promise
+from .model import Card, PapersFigure, UsedArtefact
+from .noise import Course, check_cost, courses_of_norms, is_accountable
+from .parameters import Part, Rational, UserParameters
+from .statements import NUMBERS, WHETHER, stated
+from .users import OF_NAMES, are_named, budget_limits, check_budgets
+from .vocabulary import (
     VOCABULARY_FORMAT,
     check_vocabulary,
     misfit_of,
     rule_of,
 )
-from quietcorpus.pipelines.card.weakness import Weakness, of_noise, of_users
-from quietcorpus.pipelines.spec.embeddings import MOST_DIMENSIONS
-from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage import layout
-from quietcorpus.pipelines.storage.layout import BINARY, INDEX, TABLE, TEXT
-from quietcorpus.transforms.artefacts.word_index import IndexSource
-from quietcorpus.transforms.errors import InputError
+from .weakness import Weakness, of_noise, of_users
 
 _FILES = {
     TABLE: FileFormat("`word`, `vector`: the word embeddings", ("word", "vector")),

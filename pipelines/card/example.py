@@ -17,8 +17,9 @@ from quietcorpus.mechanisms.guarantees import (
     UserPrivacy,
     ceiling,
 )
-from quietcorpus.pipelines.card.model import Meaning
-from quietcorpus.pipelines.card.odds import factor
+
+from .model import Meaning
+from .odds import factor
 
 _YOURS = "Suppose that you wrote one of the documents"
 

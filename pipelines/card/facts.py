@@ -16,16 +16,17 @@ from pydantic_core import PydanticCustomError
 from quietcorpus.indexes.languages import LANGUAGES
 from quietcorpus.indexes.sentences import NAME as SPLITTER
 from quietcorpus.indexes.tokenizers import Tokenizer, TokenizerError
-from quietcorpus.pipelines.card.model import Card
-from quietcorpus.pipelines.card.noise import is_accountable
-from quietcorpus.pipelines.card.parameters import MetricParameters, NoiseEntry, disagree
-from quietcorpus.pipelines.card.together import MADE_BY, NOISE
-from quietcorpus.pipelines.environment.version import same_code, software
-from quietcorpus.pipelines.spec.mechanism import MechanismSpec
-from quietcorpus.pipelines.spec.spec import check_kept
-from quietcorpus.pipelines.spec.values import LARGEST_COUNT, NAME, Column, is_plain
-from quietcorpus.pipelines.storage.places import without_folders
 from quietcorpus.transforms.errors import InputError, key_shown
+
+from ..environment.version import same_code, software
+from ..spec.mechanism import MechanismSpec
+from ..spec.spec import check_kept
+from ..spec.values import LARGEST_COUNT, NAME, Column, is_plain
+from ..storage.places import without_folders
+from .model import Card
+from .noise import is_accountable
+from .parameters import MetricParameters, NoiseEntry, disagree
+from .together import MADE_BY, NOISE
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _VERSION = r"[0-9]{1,8}(?:\.[0-9]{1,8}){0,5}[0-9A-Za-z.+]{0,40}"

@@ -7,15 +7,15 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from quietcorpus.pipelines.card.limited_precision import (
+from ..storage import layout
+from .limited_precision import (
     LimitedPrecisionMechanism,
     StatedEpsilon,
     check_stages,
 )
-from quietcorpus.pipelines.card.mechanism import Product
-from quietcorpus.pipelines.card.model import Card
-from quietcorpus.pipelines.card.vocabulary import misfit_of
-from quietcorpus.pipelines.storage import layout
+from .mechanism import Product
+from .model import Card
+from .vocabulary import misfit_of
 
 
 class HistogramMechanism(LimitedPrecisionMechanism):

@@ -7,13 +7,14 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quietcorpus.mechanisms.guarantees import LimitedPrecision, Spending, compose, round_up
-from quietcorpus.pipelines.card import statements
-from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Promise
-from quietcorpus.pipelines.card.model import Card, UsedArtefact
-from quietcorpus.pipelines.card.parameters import LimitedPrecisionParameters
-from quietcorpus.pipelines.card.vocabulary import VOCABULARY_FORMAT, check_vocabulary
-from quietcorpus.pipelines.storage import layout
 from quietcorpus.transforms.errors import InputError
+
+from ..storage import layout
+from . import statements
+from .mechanism import FileFormat, Mechanism, Promise
+from .model import Card, UsedArtefact
+from .parameters import LimitedPrecisionParameters
+from .vocabulary import VOCABULARY_FORMAT, check_vocabulary
 
 
 class LimitedPrecisionMechanism(Mechanism):

@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from quietcorpus.mechanisms.guarantees import DocumentPrivacy, Guarantee, Spending, UserPrivacy
-from quietcorpus.pipelines.card import statements
-from quietcorpus.pipelines.card.model import Card
-from quietcorpus.pipelines.card.variation import UNCHECKED
-from quietcorpus.pipelines.card.weakness import GUESSED, Weakness, accepted, of_guarantee
-from quietcorpus.pipelines.spec.values import NEEDED, Disjoint, Reason
+
+from ..spec.values import NEEDED, Disjoint, Reason
+from . import statements
+from .model import Card
+from .variation import UNCHECKED
+from .weakness import GUESSED, Weakness, accepted, of_guarantee
 
 
 class Facts(NamedTuple):

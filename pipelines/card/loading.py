@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from quietcorpus.pipelines.card.model import Card
-from quietcorpus.pipelines.card.verify import read_card, read_listed
-from quietcorpus.pipelines.storage import layout
-from quietcorpus.pipelines.storage.places import absolute
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.parquet_files import table_in
+
+from ..storage import layout
+from ..storage.places import absolute
+from .model import Card
+from .verify import read_card, read_listed
 
 _TERMS = "terms"
 _PARQUET = ".parquet"

@@ -15,10 +15,11 @@ from pydantic_core import CoreSchema, PydanticCustomError
 
 from quietcorpus.mechanisms.filters import Concentrated
 from quietcorpus.mechanisms.guarantees import Spending
-from quietcorpus.pipelines import registry
-from quietcorpus.pipelines.card.parameters import Parameters, Part
 from quietcorpus.transforms.errors import shown
 from quietcorpus.transforms.reading.documents import BATCH_DOCUMENTS
+
+from .. import registry
+from .parameters import Parameters, Part
 
 UNKNOWN_KIND = "unknown_kind"
 """The type of the error for a card whose kind is not registered."""

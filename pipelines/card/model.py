@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from quietcorpus.pipelines.card.document_losses import DocumentLosses
-from quietcorpus.pipelines.card.mechanism import AnyMechanism
-from quietcorpus.pipelines.card.parameters import NoiseEntry, Parameters, Part
-from quietcorpus.pipelines.spec.values import LARGEST_COUNT, NAME, Disjoint, Reason
+from ..spec.values import LARGEST_COUNT, NAME, Disjoint, Reason
+from .document_losses import DocumentLosses
+from .mechanism import AnyMechanism
+from .parameters import NoiseEntry, Parameters, Part
 
 
 class GuaranteePart(Part):

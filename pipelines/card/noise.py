@@ -6,8 +6,9 @@ import importlib.util
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 
-from quietcorpus.pipelines.card.parameters import DocumentParameters, UserParameters
 from quietcorpus.transforms.errors import InputError
+
+from .parameters import DocumentParameters, UserParameters
 
 _MORE = "{uri}: budget: the noise that the card tells costs more than it says"
 Course = tuple[str, Fraction, Fraction, int]

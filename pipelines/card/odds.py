@@ -22,8 +22,9 @@ from quietcorpus.mechanisms.guarantees import (
     UserPrivacy,
     ceiling,
 )
-from quietcorpus.pipelines.card.model import Meaning
-from quietcorpus.pipelines.card.statements import changes
+
+from .model import Meaning
+from .statements import changes
 
 _BEFORE = (2, 1_000)  # one in so many
 _LONG = 14.0  # from this exponent on, factors are stated as a power of ten

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from quietcorpus.pipelines.card.mechanism import Mechanism
-from quietcorpus.pipelines.storage import layout
+from ..storage import layout
+from .mechanism import Mechanism
 
 _DATA = "data"
 _OPEN = {

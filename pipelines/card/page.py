@@ -12,17 +12,18 @@ import pyarrow.parquet as pq
 
 from quietcorpus.evaluation.pages import rendered
 from quietcorpus.mechanisms.guarantees import shown_up
-from quietcorpus.pipelines.card import readme, signature
-from quietcorpus.pipelines.card.example import example
-from quietcorpus.pipelines.card.mechanism import Mechanism
-from quietcorpus.pipelines.card.model import Card, File
-from quietcorpus.pipelines.card.odds import in_words
-from quietcorpus.pipelines.card.opening import blocks
-from quietcorpus.pipelines.card.parameters import costs, total_cost
-from quietcorpus.pipelines.card.statements import named
-from quietcorpus.pipelines.environment.signing import SigningKey
-from quietcorpus.pipelines.storage import layout
 from quietcorpus.transforms.shards import Written
+
+from ..environment.signing import SigningKey
+from ..storage import layout
+from . import readme, signature
+from .example import example
+from .mechanism import Mechanism
+from .model import Card, File
+from .odds import in_words
+from .opening import blocks
+from .parameters import costs, total_cost
+from .statements import named
 
 OfRows = TypeVar("OfRows", Written, File)
 ROWS = 5

@@ -17,25 +17,26 @@ from quietcorpus.mechanisms.concentrated import rho_of
 from quietcorpus.mechanisms.filters import Concentrated
 from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy
 from quietcorpus.mechanisms.vote_weights import weights
-from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Promise
-from quietcorpus.pipelines.card.model import Card, UsedArtefact
-from quietcorpus.pipelines.card.noise import Course, check_cost, check_rate, courses_of_norms
-from quietcorpus.pipelines.card.parameters import (
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.shards import ROW_GROUP_ROWS
+
+from ..storage import files as storage
+from ..storage import layout
+from .mechanism import FileFormat, Mechanism, Promise
+from .model import Card, UsedArtefact
+from .noise import Course, check_cost, check_rate, courses_of_norms
+from .parameters import (
     DocumentParameters,
     Parameters,
     Part,
     Rational,
     UserParameters,
 )
-from quietcorpus.pipelines.card.resampled import check_resampled
-from quietcorpus.pipelines.card.together import is_accounted
-from quietcorpus.pipelines.card.users import OF_NAMES, are_named, budget_limits, check_budgets
-from quietcorpus.pipelines.card.variation import UNCHECKED, Variation
-from quietcorpus.pipelines.card.weakness import Weakness, of_unchosen, of_users
-from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage import layout
-from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.shards import ROW_GROUP_ROWS
+from .resampled import check_resampled
+from .together import is_accounted
+from .users import OF_NAMES, are_named, budget_limits, check_budgets
+from .variation import UNCHECKED, Variation
+from .weakness import Weakness, of_unchosen, of_users
 
 
 class PoolSearchUsed(Part):

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from quietcorpus.mechanisms.guarantees import ceiling, shown_up
-from quietcorpus.pipelines.card.document_losses import DocumentLosses
-from quietcorpus.pipelines.card.model import (
+
+from .document_losses import DocumentLosses
+from .model import (
     Card,
     Meaning,
     MeasuredRecall,
@@ -18,8 +19,8 @@ from quietcorpus.pipelines.card.model import (
     Spread,
     UsedArtefact,
 )
-from quietcorpus.pipelines.card.opening import main_table, opening
-from quietcorpus.pipelines.card.parameters import (
+from .opening import main_table, opening
+from .parameters import (
     DocumentParameters,
     LimitedPrecisionParameters,
     MetricParameters,
@@ -28,7 +29,7 @@ from quietcorpus.pipelines.card.parameters import (
     UserParameters,
     costs,
 )
-from quietcorpus.pipelines.card.statements import named
+from .statements import named
 
 
 def render(card: Card) -> str:

@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from quietcorpus.mechanisms.resampling import are_copies, rows_of_strata
-from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.transforms.errors import InputError
+
+from ..storage import files as storage
 
 
 def check_resampled(

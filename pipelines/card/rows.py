@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quietcorpus.pipelines.card.looks import looks_like, texts_in
-from quietcorpus.pipelines.card.model import Card
-from quietcorpus.pipelines.card.vocabulary import rule_of
-from quietcorpus.pipelines.spec.values import NEEDED
+from ..spec.values import NEEDED
+from .looks import looks_like, texts_in
+from .model import Card
+from .vocabulary import rule_of
 
 MOST_IDS = 1 << 24
 """The most documents whose ids are compared: they are in memory at once."""

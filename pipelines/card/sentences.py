@@ -13,22 +13,23 @@ from quietcorpus.indexes.recoder import WIDTHS
 from quietcorpus.mechanisms.deep_candidate import Utility
 from quietcorpus.mechanisms.guarantees import Spending
 from quietcorpus.mechanisms.madlib import Madlib
-from quietcorpus.pipelines.card import statements
-from quietcorpus.pipelines.card.document_losses import MOST_DIMENSIONS
-from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Promise
-from quietcorpus.pipelines.card.model import Card, UsedArtefact
-from quietcorpus.pipelines.card.parameters import MetricParameters, Rational, SentenceParameters
-from quietcorpus.pipelines.card.weakness import Weakness, of_words
-from quietcorpus.pipelines.card.words import (
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.reading.documents import BATCH_DOCUMENTS
+
+from ..storage import layout
+from . import statements
+from .document_losses import MOST_DIMENSIONS
+from .mechanism import FileFormat, Mechanism, Promise
+from .model import Card, UsedArtefact
+from .parameters import MetricParameters, Rational, SentenceParameters
+from .weakness import Weakness, of_words
+from .words import (
     SearchUsed,
     check_epsilon,
     check_words,
     notes_on,
     word_limits,
 )
-from quietcorpus.pipelines.storage import layout
-from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.reading.documents import BATCH_DOCUMENTS
 
 _ROW = "`embedding`, and, where that is a public candidate's, its number `candidate`"
 _FURTHER = {

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import base64
 
-from quietcorpus.pipelines.environment.signing import SigningKey, is_signed, read_public_key
-from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage import layout
 from quietcorpus.transforms.errors import InputError, client_errors
+
+from ..environment.signing import SigningKey, is_signed, read_public_key
+from ..storage import files as storage
+from ..storage import layout
 
 _BYTES = 64
 

@@ -18,11 +18,12 @@ from quietcorpus.mechanisms.guarantees import (
     UserPrivacy,
     ceiling,
 )
-from quietcorpus.pipelines.card.model import Budget, GuaranteePart, Stage, UsedArtefact
-from quietcorpus.pipelines.card.parameters import parameters
-from quietcorpus.pipelines.card.together import together
-from quietcorpus.pipelines.storage.places import without_folders
 from quietcorpus.transforms.artefacts.files import FileSource
+
+from ..storage.places import without_folders
+from .model import Budget, GuaranteePart, Stage, UsedArtefact
+from .parameters import parameters
+from .together import together
 
 
 def budget(

@@ -18,12 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from quietcorpus.pipelines.card.mechanism import FileFormat
-from quietcorpus.pipelines.card.model import Card
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.bare import bare_field
 from quietcorpus.transforms.reading.documents import BATCH_DOCUMENTS
 from quietcorpus.transforms.shards import write_row_groups
+
+from .mechanism import FileFormat
+from .model import Card
 
 _SCHEMA = b"ARROW:schema"
 _FRESH = r"^[0-9a-f]{32}$"

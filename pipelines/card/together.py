@@ -17,8 +17,9 @@ from quietcorpus.mechanisms.guarantees import (
     UserPrivacy,
     compose,
 )
-from quietcorpus.pipelines.card.model import UsedArtefact
-from quietcorpus.pipelines.card.parameters import DocumentParameters, NoiseEntry, UserParameters
+
+from .model import UsedArtefact
+from .parameters import DocumentParameters, NoiseEntry, UserParameters
 
 _Whole = DocumentPrivacy | UserPrivacy
 _ACCOUNTED: Mapping[str, type[DocumentParameters] | type[UserParameters]] = {

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from quietcorpus.pipelines.card.parameters import UserParameters
-from quietcorpus.pipelines.spec.users import GroupBudgets
 from quietcorpus.transforms.errors import InputError
+
+from ..spec.users import GroupBudgets
+from .parameters import UserParameters
 
 OF_NAMES = (
     "what a person writes under several names: each name is a user of its own",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from quietcorpus.pipelines.card.parameters import Part
+from .parameters import Part
 
 
 class VariedBy(Part):

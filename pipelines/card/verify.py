@@ -16,26 +16,27 @@ from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 
 from quietcorpus.mechanisms.guarantees import Guarantee, Spending, compose
-from quietcorpus.pipelines import registry
-from quietcorpus.pipelines.card import limits, page, readme, signature
-from quietcorpus.pipelines.card import tables as table_files
-from quietcorpus.pipelines.card.block import read_back
-from quietcorpus.pipelines.card.facts import check_facts, check_texts
-from quietcorpus.pipelines.card.mechanism import UNKNOWN_KIND, FileFormat, Promise
-from quietcorpus.pipelines.card.model import Card, File
-from quietcorpus.pipelines.card.noise import is_accountable
-from quietcorpus.pipelines.card.parameters import disagree, is_rounded, parameters
-from quietcorpus.pipelines.card.rows import DocumentRows
-from quietcorpus.pipelines.card.statements import guarantee, inherited
-from quietcorpus.pipelines.card.together import together
-from quietcorpus.pipelines.environment.version import code_digest, quietcorpus_version, software
-from quietcorpus.pipelines.spec.errors import first_line
-from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage import layout
-from quietcorpus.pipelines.storage.places import absolute, is_local
-from quietcorpus.pipelines.terminal.progress import Display
 from quietcorpus.transforms.errors import InputError, blamed, client_errors
 from quietcorpus.transforms.shards import data_file
+
+from .. import registry
+from ..environment.version import code_digest, quietcorpus_version, software
+from ..spec.errors import first_line
+from ..storage import files as storage
+from ..storage import layout
+from ..storage.places import absolute, is_local
+from ..terminal.progress import Display
+from . import limits, page, readme, signature
+from . import tables as table_files
+from .block import read_back
+from .facts import check_facts, check_texts
+from .mechanism import UNKNOWN_KIND, FileFormat, Promise
+from .model import Card, File
+from .noise import is_accountable
+from .parameters import disagree, is_rounded, parameters
+from .rows import DocumentRows
+from .statements import guarantee, inherited
+from .together import together
 
 
 class Verified(NamedTuple):

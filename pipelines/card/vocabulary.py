@@ -11,9 +11,10 @@ import pyarrow.compute as pc
 
 from quietcorpus.indexes.tokenizers import Tokenizer, TokenizerError
 from quietcorpus.indexes.vocabulary import is_reachable
-from quietcorpus.pipelines.card.mechanism import FileFormat
-from quietcorpus.pipelines.card.model import Stage
 from quietcorpus.transforms.errors import InputError
+
+from .mechanism import FileFormat
+from .model import Stage
 
 VOCABULARY_FORMAT = FileFormat(
     "`term_id`, `term`, `weight`: the private histogram's noisy count of the term in the corpus; "

@@ -19,12 +19,13 @@ from quietcorpus.mechanisms.guarantees import (
     MetricPrivacy,
     ceiling,
 )
-from quietcorpus.pipelines.card.model import Meaning, UsedArtefact
-from quietcorpus.pipelines.card.odds import factor
-from quietcorpus.pipelines.card.parameters import EXACT, RATIONAL
-from quietcorpus.pipelines.environment.keys import is_weak
-from quietcorpus.pipelines.spec.values import REASONS, Reason, remedied
 from quietcorpus.transforms.errors import InputError
+
+from ..environment.keys import is_weak
+from ..spec.values import REASONS, Reason, remedied
+from .model import Meaning, UsedArtefact
+from .odds import factor
+from .parameters import EXACT, RATIONAL
 
 MOST_EPSILON = Fraction(10)
 MOST_DELTA = Fraction(1, 10**5)

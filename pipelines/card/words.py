@@ -19,8 +19,13 @@ from quietcorpus.mechanisms.madlib import Madlib
 from quietcorpus.mechanisms.tem import TruncatedExponential
 from quietcorpus.mechanisms.vickrey import Vickrey
 from quietcorpus.mechanisms.word_exponential import WordExponential
-from quietcorpus.pipelines.card import statements
-from quietcorpus.pipelines.card.document_losses import (
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.reading.documents import BATCH_DOCUMENTS
+
+from ..environment.version import same_code
+from ..storage import layout
+from . import statements
+from .document_losses import (
     DELTA,
     LENGTHS,
     Flips,
@@ -29,15 +34,11 @@ from quietcorpus.pipelines.card.document_losses import (
     agree,
     document_losses,
 )
-from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Promise
-from quietcorpus.pipelines.card.model import Card, Meaning, MeasuredRecall, UsedArtefact
-from quietcorpus.pipelines.card.parameters import MetricParameters, Part, Rational
-from quietcorpus.pipelines.card.vocabulary import are_tokens
-from quietcorpus.pipelines.card.weakness import Weakness, of_words
-from quietcorpus.pipelines.environment.version import same_code
-from quietcorpus.pipelines.storage import layout
-from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.reading.documents import BATCH_DOCUMENTS
+from .mechanism import FileFormat, Mechanism, Promise
+from .model import Card, Meaning, MeasuredRecall, UsedArtefact
+from .parameters import MetricParameters, Part, Rational
+from .vocabulary import are_tokens
+from .weakness import Weakness, of_words
 
 SAMPLED_WORDS, DRAWS, ETA, QUERIES = 256, 256, Fraction(1, 20), 2048
 """The words of an index and the draws of each, of which N_w and S_w are estimated, and the number

@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 import quietcorpus as qc
-from quietcorpus.pipelines.cli.command import command
-from quietcorpus.pipelines.cli.options import quiet_option
+
+from .command import command
+from .options import quiet_option
 
 
 @command(
@@ -48,7 +49,7 @@ def audit(spec: str, **given: Any) -> Iterator[str]:
       quietcorpus audit spec.yaml --draws 1000000 --output audited
     """
     content = qc.audit(spec, **given)
-    from quietcorpus.pipelines.audit.audit import lines, refuse
+    from ..audit.audit import lines, refuse
 
     yield from lines(content)
     refuse(content)

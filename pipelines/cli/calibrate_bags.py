@@ -9,8 +9,9 @@ import click
 
 import quietcorpus as qc
 from quietcorpus.calibration import TriedMap
-from quietcorpus.pipelines.cli.command import command
-from quietcorpus.pipelines.cli.options import (
+
+from .command import command
+from .options import (
     Number,
     Numbers,
     Wholes,
@@ -85,6 +86,6 @@ def calibrate_bags(source: str | None, **given: Any) -> Iterator[str]:
       quietcorpus calibrate bag-of-words 'public/*.parquet' --vocabulary words.txt --epsilons 1,2
       quietcorpus calibrate bag-of-words --histogram releases/words --epsilons 1,2
     """
-    from quietcorpus.pipelines.calibrate.bags import lines
+    from ..calibrate.bags import lines
 
     yield from lines(qc.calibrate_bags(source, **given))

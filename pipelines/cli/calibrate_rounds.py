@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 import quietcorpus as qc
-from quietcorpus.pipelines.cli.command import command
-from quietcorpus.pipelines.cli.options import DeltaNumber, Number, noise_option
+
+from .command import command
+from .options import DeltaNumber, Number, noise_option
 
 
 @command("rounds", short_help="Split a budget between two releases of public texts.")
@@ -34,6 +35,6 @@ def calibrate_rounds(**given: Any) -> Iterator[str]:
     \b
       quietcorpus calibrate rounds --epsilon 0.5 --delta 1e-6
     """
-    from quietcorpus.pipelines.calibrate.rounds import lines
+    from ..calibrate.rounds import lines
 
     yield from lines(qc.calibrate_rounds(**given))

@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 import quietcorpus as qc
-from quietcorpus.pipelines.cli.command import command
-from quietcorpus.pipelines.cli.options import Numbers, quiet_option, seed_option, text_option
+
+from .command import command
+from .options import Numbers, quiet_option, seed_option, text_option
 
 
 @command("sentence-embeddings", short_help="Find the best mechanism, on public text.")
@@ -46,6 +47,6 @@ def calibrate_sentences(candidates: str, source: str, **given: Any) -> Iterator[
     sentences). For deep-candidate, closeness and depth are exact expectations; all else is an
     average over draws.
     """
-    from quietcorpus.pipelines.calibrate.sentences import lines
+    from ..calibrate.sentences import lines
 
     yield from lines(qc.calibrate_sentences(candidates, source, **given))

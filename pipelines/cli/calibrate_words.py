@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 import quietcorpus as qc
-from quietcorpus.pipelines.cli.command import command
-from quietcorpus.pipelines.cli.options import (
+
+from .command import command
+from .options import (
     DeltaNumber,
     Number,
     Numbers,
@@ -116,6 +117,6 @@ def calibrate_words(index: str, output: str, **given: Any) -> Iterator[str]:
     a word at which documents of at most that many words keep to this epsilon and delta, whichever
     of their words are replaced.
     """
-    from quietcorpus.pipelines.calibrate.words_report import lines
+    from ..calibrate.words_report import lines
 
     yield from lines(qc.calibrate_words(index, output, **given))

@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 import quietcorpus as qc
-from quietcorpus.pipelines.cli.command import command
-from quietcorpus.pipelines.cli.options import processes_option, quiet_option
+
+from .command import command
+from .options import processes_option, quiet_option
 
 
 @command(
@@ -64,7 +65,7 @@ def canaries(spec: str, beam_options: tuple[str, ...], **given: Any) -> Iterator
         --runner=DataflowRunner --project=...
     """
     content = qc.canaries(spec, beam_options=beam_options, **given)
-    from quietcorpus.pipelines.canaries.canaries import lines, refuse
+    from ..canaries.canaries import lines, refuse
 
     yield from lines(content)
     refuse(content)

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import click
 
 import quietcorpus as qc
-from quietcorpus.pipelines.cli.command import command
+
+from .command import command
 
 
 @click.group(short_help="Put a release's card into forms that others take.")

@@ -10,9 +10,10 @@ import click
 
 import quietcorpus as qc
 from quietcorpus.evaluation.verdict import first_draw, of_everything
-from quietcorpus.pipelines.cli.command import command
-from quietcorpus.pipelines.cli.options import quiet_option, seed_option
 from quietcorpus.transforms.errors import shown
+
+from .command import command
+from .options import quiet_option, seed_option
 
 _MARKS = {"well": "✓", "caution": "!", "harm": "✗"}
 
@@ -125,13 +126,13 @@ def evaluate(release: str, sweep: Sequence[str], **given: Any) -> Iterator[str]:
       quietcorpus evaluate releases/complaints --against 'corpus/*.parquet' --spec spec.yaml \\
         --label product --sweep epsilon=1,2,5,10 --output private/evaluation
     """
-    from quietcorpus.pipelines.evaluate.sweep import parsed
+    from ..evaluate.sweep import parsed
 
     content = qc.evaluate(release, sweep=parsed(sweep), **given)
     yield from lines(content)
     yield f"report    {given['output']}/evaluation.html"
     if content["audits"]:
-        from quietcorpus.pipelines.audit.audit import refuse
+        from ..audit.audit import refuse
 
         refuse(content["audits"])
 

@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 import quietcorpus as qc
-from quietcorpus.pipelines.cli.command import command
-from quietcorpus.pipelines.cli.options import (
+
+from .command import command
+from .options import (
     TOKENIZERS,
     Numbers,
     new_place_option,
@@ -348,12 +349,12 @@ def search_report(place: str, **given: Any) -> Iterator[str]:
     N_w and S_w, as `quietcorpus calibrate words` measures them. The engine faiss-ivf needs an index
     that was built with --search.
     """
-    from quietcorpus.pipelines.calibrate.search_report import lines
+    from ..calibrate.search_report import lines
 
     yield from lines(qc.search_report(place, **given))
 
 
 def _shown(uri: str, words: list[str]) -> Iterator[str]:
-    from quietcorpus.pipelines.artefacts import showing as job
+    from ..artefacts import showing as job
 
     yield from job.show(uri, words)

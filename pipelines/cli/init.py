@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 import quietcorpus as qc
-from quietcorpus.pipelines.cli.command import command
+
+from .command import command
 
 _WANTED = ("counts", "terms", "text", "document-vectors", "word-vectors")
 _PROTECTED = ("words", "sentences", "documents", "users")

@@ -6,28 +6,29 @@ from typing import Any
 
 import click
 
-from quietcorpus.pipelines.cli.audit import audit
-from quietcorpus.pipelines.cli.calibrate_bags import calibrate_bags
-from quietcorpus.pipelines.cli.calibrate_compare import calibrate_compare
-from quietcorpus.pipelines.cli.calibrate_public_texts import calibrate_public_texts
-from quietcorpus.pipelines.cli.calibrate_rounds import calibrate_rounds
-from quietcorpus.pipelines.cli.calibrate_sentences import calibrate_sentences
-from quietcorpus.pipelines.cli.calibrate_words import calibrate_words
-from quietcorpus.pipelines.cli.canaries import canaries
-from quietcorpus.pipelines.cli.card import card
-from quietcorpus.pipelines.cli.evaluate import evaluate
-from quietcorpus.pipelines.cli.index import index
-from quietcorpus.pipelines.cli.init import init
-from quietcorpus.pipelines.cli.ledger import ledger
-from quietcorpus.pipelines.cli.privatize import privatize
-from quietcorpus.pipelines.cli.provenance import provenance
-from quietcorpus.pipelines.cli.release import reconstruct, release, release_claim, vary, verify
-from quietcorpus.pipelines.environment.forks import forget_grpc
-from quietcorpus.pipelines.environment.garbage import keep_all
-from quietcorpus.pipelines.environment.patience import be_patient
-from quietcorpus.pipelines.environment.processor import prefer_avx512
-from quietcorpus.pipelines.environment.version import full_version
 from quietcorpus.transforms.errors import MOST_SHOWN, shown
+
+from ..environment.forks import forget_grpc
+from ..environment.garbage import keep_all
+from ..environment.patience import be_patient
+from ..environment.processor import prefer_avx512
+from ..environment.version import full_version
+from .audit import audit
+from .calibrate_bags import calibrate_bags
+from .calibrate_compare import calibrate_compare
+from .calibrate_public_texts import calibrate_public_texts
+from .calibrate_rounds import calibrate_rounds
+from .calibrate_sentences import calibrate_sentences
+from .calibrate_words import calibrate_words
+from .canaries import canaries
+from .card import card
+from .evaluate import evaluate
+from .index import index
+from .init import init
+from .ledger import ledger
+from .privatize import privatize
+from .provenance import provenance
+from .release import reconstruct, release, release_claim, vary, verify
 
 
 def _show_version(context: click.Context, _: click.Parameter, asked: bool) -> None:

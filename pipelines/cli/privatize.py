@@ -11,8 +11,9 @@ import click
 import orjson
 
 import quietcorpus as qc
-from quietcorpus.pipelines.cli.command import command
 from quietcorpus.transforms.errors import InputError, shown
+
+from .command import command
 
 _BYTES_AT_ONCE = 1 << 16
 _Record = dict[str, Any]

@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 import quietcorpus as qc
-from quietcorpus.pipelines.cli.command import command
-from quietcorpus.pipelines.cli.options import quiet_option, text_option
+
+from .command import command
+from .options import quiet_option, text_option
 
 
 @command(
@@ -55,7 +56,7 @@ def provenance(spec: str, report: str, public: Sequence[str], **given: Any) -> I
         --public 'reviews/*.parquet'
     """
     content = qc.check_provenance(spec, report=report, public=public, **given)
-    from quietcorpus.pipelines.provenance.provenance import lines, refuse
+    from ..provenance.provenance import lines, refuse
 
     yield from lines(content, report)
     refuse(content)

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import quietcorpus as qc
-from quietcorpus.pipelines.cli.command import command, on_failure
-from quietcorpus.pipelines.cli.options import engine_option, processes_option, quiet_option
 from quietcorpus.releases import verified
 
+from .command import command, on_failure
+from .options import engine_option, processes_option, quiet_option
+
 if TYPE_CHECKING:
-    from quietcorpus.pipelines.card.model import Card
+    from ..card.model import Card
 
 
 @command(
@@ -114,7 +115,7 @@ def release(spec: str, dry_run: bool, **given: Any) -> Iterator[str]:
     except qc.GraphIsValid:  # imported no sooner: the server of the workers comes before the engine
         yield "graph     valid; nothing was run, and nothing was published"
         return
-    from quietcorpus.pipelines.spec.loading import load_spec
+    from ..spec.loading import load_spec
 
     note = " (complete already; nothing was done)" if existed else ""
     yield f"release   {load_spec(spec).output}{note}"
@@ -123,8 +124,9 @@ def release(spec: str, dry_run: bool, **given: Any) -> Iterator[str]:
 
 def _foreseen(spec: str, given: Mapping[str, Any]) -> Iterator[str]:
     """Print a dry run, and end as its release would."""
-    from quietcorpus.pipelines.cli.foreseen import lines
     from quietcorpus.transforms.errors import CapReached, InputError
+
+    from .foreseen import lines
 
     if given["summary"] is not None:
         raise InputError("summary: a dry run writes none; drop it")
@@ -248,7 +250,7 @@ def vary(path: str, output: str, **given: Any) -> Iterator[str]:
 
 
 def _lines(card: Card) -> Iterator[str]:
-    from quietcorpus.pipelines.card.parameters import costs, total_cost
+    from ..card.parameters import costs, total_cost
 
     stages = [f"{stage.stage} {costs(stage.parameters)}" for stage in card.budget.stages]
     if card.counts:

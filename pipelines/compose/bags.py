@@ -10,20 +10,21 @@ import numpy as np
 import pyarrow as pa
 from apache_beam.typehints.row_type import RowTypeConstraint
 
-from quietcorpus.pipelines.compose.base import OnErrors, RowsArguments
-from quietcorpus.pipelines.compose.rows import release as add_release
-from quietcorpus.pipelines.compose.tables import (
+from quietcorpus.transforms.codebook import BuildCodebook, Codebook
+from quietcorpus.transforms.composed.sums import SumHistogram
+from quietcorpus.transforms.errors import redacted
+
+from ..kinds.bags import BagOfWordsKind, codebook_tables
+from ..storage.layout import COMPRESSION
+from .base import OnErrors, RowsArguments
+from .rows import release as add_release
+from .tables import (
     OfVocabulary,
     no_weights,
     table_rows,
     vocabulary_of,
     vocabulary_rows,
 )
-from quietcorpus.pipelines.kinds.bags import BagOfWordsKind, codebook_tables
-from quietcorpus.pipelines.storage.layout import COMPRESSION
-from quietcorpus.transforms.codebook import BuildCodebook, Codebook
-from quietcorpus.transforms.composed.sums import SumHistogram
-from quietcorpus.transforms.errors import redacted
 
 _MAP_ROWS = RowTypeConstraint.from_fields([("term_id", np.int32), ("bin", np.int32)])
 

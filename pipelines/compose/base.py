@@ -10,13 +10,14 @@ from typing import Any, Literal, NamedTuple, TypedDict
 import apache_beam as beam
 
 from quietcorpus.mechanisms.guarantees import Guarantee
-from quietcorpus.pipelines.card.weakness import Weakness, of_key, refuse
-from quietcorpus.pipelines.compose import card
-from quietcorpus.pipelines.compose.card import ComposedCard
-from quietcorpus.pipelines.compose.rows import Read, read
-from quietcorpus.pipelines.compose.spec import RowsSpec, check_fields, checked, labelled, prepared
-from quietcorpus.pipelines.environment.keys import configured_master_key
 from quietcorpus.transforms.errors import InputError, shown
+
+from ..card.weakness import Weakness, of_key, refuse
+from ..environment.keys import configured_master_key
+from . import card
+from .card import ComposedCard
+from .rows import Read, read
+from .spec import RowsSpec, check_fields, checked, labelled, prepared
 
 _LOGGER = logging.getLogger("quietcorpus")
 OnErrors = Literal["raise", "collect"]

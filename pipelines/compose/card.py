@@ -7,24 +7,25 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from quietcorpus.mechanisms.guarantees import SAME_FILES, Guarantee, Spending, UserPrivacy
-from quietcorpus.pipelines.card import statements
-from quietcorpus.pipelines.card.limits import unlike
-from quietcorpus.pipelines.card.model import (
+from quietcorpus.transforms.shards import Written
+
+from ..card import statements
+from ..card.limits import unlike
+from ..card.model import (
     Budget,
     GuaranteePart,
     Meaning,
     PapersFigure,
     UsedArtefact,
 )
-from quietcorpus.pipelines.card.parameters import Part
-from quietcorpus.pipelines.card.weakness import accepted, of_guarantee, of_key
-from quietcorpus.pipelines.compose.spec import RowsSpec
-from quietcorpus.pipelines.environment.keys import configured_master_key
-from quietcorpus.pipelines.environment.version import software
-from quietcorpus.pipelines.kinds.kind import Account, Kind
-from quietcorpus.pipelines.release.describe import mechanism
-from quietcorpus.pipelines.spec.mechanism import MechanismSpec
-from quietcorpus.transforms.shards import Written
+from ..card.parameters import Part
+from ..card.weakness import accepted, of_guarantee, of_key
+from ..environment.keys import configured_master_key
+from ..environment.version import software
+from ..kinds.kind import Account, Kind
+from ..release.describe import mechanism
+from ..spec.mechanism import MechanismSpec
+from .spec import RowsSpec
 
 _OF_USERS = (
     f"{statements.WHETHER}: an input with a row that cannot be read, or with an id twice, makes "

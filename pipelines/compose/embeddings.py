@@ -11,25 +11,26 @@ import pyarrow as pa
 from apache_beam.typehints.row_type import RowTypeConstraint
 
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.pipelines.compose.base import (
+from quietcorpus.transforms.errors import InputError, redacted
+from quietcorpus.transforms.parts import require_all
+from quietcorpus.transforms.shards import Written
+
+from ..kinds.embeddings_files import vectors_table
+from ..spec.embeddings import EmbeddingMethod
+from ..storage.layout import TABLE, VOCABULARY
+from .base import (
     ComposedKind,
     OnErrors,
     Released,
     RowsArguments,
 )
-from quietcorpus.pipelines.compose.card import ComposedCard
-from quietcorpus.pipelines.compose.rows import Read, as_rows
-from quietcorpus.pipelines.compose.spec import labelled
-from quietcorpus.pipelines.compose.tables import listed_vocabulary
-from quietcorpus.pipelines.kinds.embeddings_files import vectors_table
-from quietcorpus.pipelines.spec.embeddings import EmbeddingMethod
-from quietcorpus.pipelines.storage.layout import TABLE, VOCABULARY
-from quietcorpus.transforms.errors import InputError, redacted
-from quietcorpus.transforms.parts import require_all
-from quietcorpus.transforms.shards import Written
+from .card import ComposedCard
+from .rows import Read, as_rows
+from .spec import labelled
+from .tables import listed_vocabulary
 
 if TYPE_CHECKING:  # its module needs the extra `embeddings`
-    from quietcorpus.pipelines.kinds.embeddings_counted import CountedEmbeddingsKind
+    from ..kinds.embeddings_counted import CountedEmbeddingsKind
 
 _ROWS = RowTypeConstraint.from_fields([("word", str), ("vector", Sequence[np.float32])])
 

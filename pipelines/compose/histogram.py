@@ -7,14 +7,15 @@ from typing import Any
 
 import apache_beam as beam
 
-from quietcorpus.pipelines.compose.base import OnErrors, Released, RowsArguments
-from quietcorpus.pipelines.compose.tables import (
+from quietcorpus.transforms.composed.sums import SumHistogram
+
+from ..kinds.histogram import HistogramKind
+from .base import OnErrors, Released, RowsArguments
+from .tables import (
     OfVocabulary,
     vocabulary_of,
     vocabulary_rows,
 )
-from quietcorpus.pipelines.kinds.histogram import HistogramKind
-from quietcorpus.transforms.composed.sums import SumHistogram
 
 
 class ReleaseHistogram(OfVocabulary):

@@ -19,10 +19,6 @@ from apache_beam.typehints.row_type import RowTypeConstraint
 
 from quietcorpus.mechanisms.guarantees import Guarantee, LimitedPrecision
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.card.weakness import of_documents, refuse
-from quietcorpus.pipelines.compose.spec import RowsSpec, labelled
-from quietcorpus.pipelines.kinds.kept_columns import SAMPLE, doubts, refuse_copies
-from quietcorpus.pipelines.spec.values import Reason
 from quietcorpus.transforms.composed.fields import Fields
 from quietcorpus.transforms.composed.reading import COPIES, ERRORS, ReadBatches, ReadRows
 from quietcorpus.transforms.composed.release import (
@@ -38,6 +34,11 @@ from quietcorpus.transforms.privatizers.rows import Parameters
 from quietcorpus.transforms.reading.copies import Copies
 from quietcorpus.transforms.reading.documents import Documents
 from quietcorpus.transforms.reading.identifiers import TAG, Covered, RefuseRepeated
+
+from ..card.weakness import of_documents, refuse
+from ..kinds.kept_columns import SAMPLE, doubts, refuse_copies
+from ..spec.values import Reason
+from .spec import RowsSpec, labelled
 
 _LOGGER = logging.getLogger("quietcorpus")
 

@@ -14,19 +14,20 @@ from pydantic_core import PydanticCustomError
 
 from quietcorpus.mechanisms.encoding import Value, encode
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines import registry
-from quietcorpus.pipelines.environment.keys import (
+from quietcorpus.transforms.errors import InputError, shown
+
+from .. import registry
+from ..environment.keys import (
     FILE_VARIABLE,
     VARIABLE,
     WorkerKey,
     configured_master_key,
 )
-from quietcorpus.pipelines.kinds.kind import Kind
-from quietcorpus.pipelines.spec.errors import one_line, plain
-from quietcorpus.pipelines.spec.mechanism import MechanismSpec, block_of
-from quietcorpus.pipelines.spec.spec import check_kept
-from quietcorpus.pipelines.spec.values import NAME, Accepted, Column, Strict, of_key
-from quietcorpus.transforms.errors import InputError, shown
+from ..kinds.kind import Kind
+from ..spec.errors import one_line, plain
+from ..spec.mechanism import MechanismSpec, block_of
+from ..spec.spec import check_kept
+from ..spec.values import NAME, Accepted, Column, Strict, of_key
 
 _ADDRESSING = 1  # the version of the rule by which rows address their noise; a change raises it
 Block = TypeVar("Block", bound=Strict)

@@ -13,18 +13,19 @@ from apache_beam.typehints.row_type import RowTypeConstraint
 from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.histogram import Counts
-from quietcorpus.pipelines.compose.base import ComposedKind
-from quietcorpus.pipelines.compose.card import ComposedCard
-from quietcorpus.pipelines.compose.rows import Read, as_rows
-from quietcorpus.pipelines.kinds.bags import BagOfWordsKind
-from quietcorpus.pipelines.kinds.histogram import HistogramKind
-from quietcorpus.pipelines.kinds.limited_precision import VocabularyStep
-from quietcorpus.pipelines.storage.layout import VOCABULARY
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.composed.sums import SumVocabulary
 from quietcorpus.transforms.errors import InputError, redacted
 from quietcorpus.transforms.shards import Written
 from quietcorpus.transforms.vocabulary import KeySource, load, vocabulary_table
+
+from ..kinds.bags import BagOfWordsKind
+from ..kinds.histogram import HistogramKind
+from ..kinds.limited_precision import VocabularyStep
+from ..storage.layout import VOCABULARY
+from .base import ComposedKind
+from .card import ComposedCard
+from .rows import Read, as_rows
 
 _ROWS = RowTypeConstraint.from_fields(
     [("term_id", np.int32), ("term", str), ("weight", Optional[np.int64])]  # noqa: UP045

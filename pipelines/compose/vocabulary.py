@@ -10,22 +10,23 @@ from pydantic import model_validator
 
 from quietcorpus.mechanisms.guarantees import LimitedPrecision, Spending, round_up
 from quietcorpus.mechanisms.histogram import ThresholdedVocabulary
-from quietcorpus.pipelines.card.limited_precision import limits_of
-from quietcorpus.pipelines.card.weakness import of_guarantee
-from quietcorpus.pipelines.compose import card
-from quietcorpus.pipelines.compose.base import (
+
+from ..card.limited_precision import limits_of
+from ..card.weakness import of_guarantee
+from ..kinds.limited_precision import VocabularyStep
+from ..spec.limited_precision import check_rate
+from ..spec.tokenizers import TokenizerSpec, tokenizer_of
+from ..spec.values import Count, Delta, Epsilon, Strict
+from . import card
+from .base import (
     Composed,
     OnErrors,
     Released,
     RowsArguments,
 )
-from quietcorpus.pipelines.compose.card import ComposedCard
-from quietcorpus.pipelines.compose.spec import checked, labelled
-from quietcorpus.pipelines.compose.tables import no_weights, vocabulary_of, vocabulary_rows
-from quietcorpus.pipelines.kinds.limited_precision import VocabularyStep
-from quietcorpus.pipelines.spec.limited_precision import check_rate
-from quietcorpus.pipelines.spec.tokenizers import TokenizerSpec, tokenizer_of
-from quietcorpus.pipelines.spec.values import Count, Delta, Epsilon, Strict
+from .card import ComposedCard
+from .spec import checked, labelled
+from .tables import no_weights, vocabulary_of, vocabulary_rows
 
 
 class _SelectionSpec(Strict):

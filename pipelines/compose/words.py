@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import apache_beam as beam
 
-from quietcorpus.pipelines.compose.base import ComposedKind, OnErrors, Released, RowsArguments
-from quietcorpus.pipelines.compose.rows import release as add_release
-from quietcorpus.pipelines.kinds.words import WordsKind
+from ..kinds.words import WordsKind
+from .base import ComposedKind, OnErrors, Released, RowsArguments
+from .rows import release as add_release
 
 
 class PrivatizeWords(ComposedKind):

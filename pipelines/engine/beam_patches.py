@@ -28,10 +28,11 @@ from apache_beam.runners.portability.portable_runner import JobServiceHandle
 from apache_beam.runners.worker import worker_pool_main
 from apache_beam.transforms import userstate
 
-from quietcorpus.pipelines.terminal.duration import duration
-from quietcorpus.pipelines.terminal.observer import Observer
 from quietcorpus.transforms.metrics import NAMESPACE
 from quietcorpus.transforms.temporary import Temporary
+
+from ..terminal.duration import duration
+from ..terminal.observer import Observer
 
 _LOGGER = logging.getLogger("quietcorpus.engine")
 

@@ -23,10 +23,11 @@ from apache_beam.options.pipeline_options import (
     StandardOptions,
 )
 
-from quietcorpus.pipelines.engine.flink import TaskManagers
-from quietcorpus.pipelines.engine.heartbeat import Cluster
-from quietcorpus.pipelines.engine.spark import Executors
 from quietcorpus.transforms.errors import InputError, StageError, Unavailable, shown
+
+from .flink import TaskManagers
+from .heartbeat import Cluster
+from .spark import Executors
 
 WORKER = "quietcorpus-worker"
 _OLDEST_JAVA = 11

@@ -24,16 +24,6 @@ from apache_beam.runners.portability.fn_api_runner import fn_runner
 from apache_beam.runners.runner import PipelineState, create_runner
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
-from quietcorpus.pipelines.engine import beam_patches, clusters, local_workers, spark
-from quietcorpus.pipelines.engine.beam_patches import (
-    graphs_remembered,
-    out_of_reach,
-    progress_reported,
-)
-from quietcorpus.pipelines.engine.heartbeat import Sight, attended
-from quietcorpus.pipelines.engine.interruption import interruptible
-from quietcorpus.pipelines.environment.credentials import refuse_in_options
-from quietcorpus.pipelines.terminal.observer import Observer
 from quietcorpus.transforms.errors import (
     InputError,
     NoisyOutcome,
@@ -45,6 +35,17 @@ from quietcorpus.transforms.errors import (
     shown,
 )
 from quietcorpus.transforms.metrics import watched
+
+from ..environment.credentials import refuse_in_options
+from ..terminal.observer import Observer
+from . import beam_patches, clusters, local_workers, spark
+from .beam_patches import (
+    graphs_remembered,
+    out_of_reach,
+    progress_reported,
+)
+from .heartbeat import Sight, attended
+from .interruption import interruptible
 
 _LOCAL_RUNNERS = ("direct", "fnapi", "bundlebaseddirect")
 _POLL_SECONDS = 0.5

@@ -7,7 +7,7 @@ from http.client import HTTPException
 from typing import Any
 from urllib.request import urlopen
 
-from quietcorpus.pipelines.engine.heartbeat import Sight
+from .heartbeat import Sight
 
 _PATIENCE_SECONDS = 10
 

@@ -37,7 +37,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from quietcorpus.pipelines.environment.garbage import uncollected
+from ..environment.garbage import uncollected
 
 PRELOADED = (
     "apache_beam.runners.worker.sdk_worker_main",
@@ -224,7 +224,7 @@ def _preload(*ends: int | None) -> None:
 
     signal.signal(signal.SIGALRM, look)
     signal.setitimer(signal.ITIMER_REAL, _LOOK_SECONDS, _LOOK_SECONDS)
-    from quietcorpus.pipelines.environment.version import environment_digest
+    from ..environment.version import environment_digest
 
     environment_digest()
     for name in PRELOADED:

@@ -13,9 +13,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from quietcorpus.pipelines.terminal.duration import duration
-from quietcorpus.pipelines.terminal.logs import PROGRESS
 from quietcorpus.transforms.errors import Unavailable
+
+from ..terminal.duration import duration
+from ..terminal.logs import PROGRESS
 
 _BEAT_SECONDS = 30.0
 _LOOK_SECONDS = 5.0  # Flink is asked twice each time

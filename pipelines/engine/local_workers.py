@@ -13,8 +13,8 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from quietcorpus.pipelines.engine.worker import OWN
-from quietcorpus.pipelines.environment.patience import be_patient
+from ..environment.patience import be_patient
+from .worker import OWN
 
 
 def command(workers: int) -> str:

@@ -12,8 +12,9 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from quietcorpus.pipelines.engine.heartbeat import Sight
 from quietcorpus.transforms.errors import StageError
+
+from .heartbeat import Sight
 
 _JOB_SERVER = "SparkJarJobServer"  # Beam's logger of the output of the job server, Spark's driver
 _ADDED = re.compile(r" Executor added: \S+/(\S+) on ")

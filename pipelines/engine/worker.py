@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
-from quietcorpus.pipelines.engine import fork_server
+from . import fork_server
 
 _PATIENCE_SECONDS = 60
 OWN = (
@@ -74,8 +74,8 @@ def _run(launcher: int) -> None:
     logging.basicConfig(handlers=[logging.NullHandler()])
     from apache_beam.runners.worker import sdk_worker_main
 
-    from quietcorpus.pipelines.environment.boto_clients import share_clients
-    from quietcorpus.pipelines.environment.patience import be_patient, change_clients
+    from ..environment.boto_clients import share_clients
+    from ..environment.patience import be_patient, change_clients
 
     be_patient()
     share_clients()

@@ -19,8 +19,9 @@ from contextlib import suppress
 from itertools import pairwise
 from urllib.parse import unquote, unquote_plus
 
-from quietcorpus.pipelines.environment.keys import VARIABLE, configured_master_key
 from quietcorpus.transforms.errors import InputError, key_shown
+
+from .keys import VARIABLE, configured_master_key
 
 _REMEDY = "set it in the environment of the launcher and of every worker"
 

@@ -15,8 +15,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from quietcorpus.mechanisms.keystream import KEY_BYTES, ReleaseKey
-from quietcorpus.pipelines.environment.version import environment_digest, software
 from quietcorpus.transforms.errors import InputError
+
+from .version import environment_digest, software
 
 VARIABLE = "QUIETCORPUS_MASTER_KEY"
 FILE_VARIABLE = "QUIETCORPUS_MASTER_KEY_FILE"

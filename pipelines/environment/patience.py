@@ -9,9 +9,10 @@ import time
 from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any
 
-from quietcorpus.pipelines.environment.request_dates import date_as_stores_do
 from quietcorpus.transforms.outages import Requests, outage
 from quietcorpus.transforms.temporary import Temporary
+
+from .request_dates import date_as_stores_do
 
 _LOGGER = logging.getLogger("quietcorpus.storage")
 # With their pauses, these attempts last half a minute if connections fail at once.

@@ -14,8 +14,9 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
 
-from quietcorpus.pipelines.environment.keys import private_text
 from quietcorpus.transforms.errors import InputError
+
+from .keys import private_text
 
 RELEASE_KEY = "QUIETCORPUS_SIGNING_KEY_FILE"
 """The variable that names the file of the key by which releases are signed."""

@@ -9,7 +9,7 @@ from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
-from quietcorpus.pipelines.environment.commit import commit_of
+from .commit import commit_of
 
 _version = functools.cache(metadata.version)  # it reads and parses a file
 

@@ -31,11 +31,19 @@ from quietcorpus.evaluation.topics import (
 )
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.card.bags import BagOfWordsMechanism
-from quietcorpus.pipelines.card.model import Card
-from quietcorpus.pipelines.evaluate import definition
-from quietcorpus.pipelines.evaluate.draws import Bins, Draw, drawn
-from quietcorpus.pipelines.evaluate.study import (
+from quietcorpus.transforms.codebook import codebook
+from quietcorpus.transforms.histogram import release_histogram
+
+from ..card.bags import BagOfWordsMechanism
+from ..card.model import Card
+from ..kinds.bags import BagOfWordsKind
+from ..kinds.prepare import prepare
+from ..spec.spec import Spec
+from ..storage import files as storage
+from ..storage.layout import COMPRESSION, VOCABULARY
+from . import definition
+from .draws import Bins, Draw, drawn
+from .study import (
     FOLDS,
     OF_EVERY,
     REDRAWS,
@@ -54,13 +62,6 @@ from quietcorpus.pipelines.evaluate.study import (
     remembered,
     tokenizer_of_card,
 )
-from quietcorpus.pipelines.kinds.bags import BagOfWordsKind
-from quietcorpus.pipelines.kinds.prepare import prepare
-from quietcorpus.pipelines.spec.spec import Spec
-from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage.layout import COMPRESSION, VOCABULARY
-from quietcorpus.transforms.codebook import codebook
-from quietcorpus.transforms.histogram import release_histogram
 
 TOPICS, TOP_TERMS, SWEEPS = 20, 20, 100
 DIMENSIONS = 100

@@ -12,25 +12,26 @@ import numpy as np
 
 from quietcorpus.evaluation.calibration import limited
 from quietcorpus.evaluation.results import POINT, MeasuredDraw, Observation, Setting
-from quietcorpus.pipelines import registry
-from quietcorpus.pipelines.card.model import Card
-from quietcorpus.pipelines.card.verify import verify
-from quietcorpus.pipelines.evaluate.corpus import Columns, Sample, sample
-from quietcorpus.pipelines.evaluate.draws import Draw, released
-from quietcorpus.pipelines.evaluate.study import (
+from quietcorpus.transforms.errors import InputError, cut, redacted, shown
+
+from .. import registry
+from ..card.model import Card
+from ..card.verify import verify
+from ..kinds.prepare import prepare
+from ..release.existing import whole_difference
+from ..spec.loading import load_spec
+from ..spec.spec import Spec
+from ..storage import files as storage
+from ..storage import layout
+from .corpus import Columns, Sample, sample
+from .draws import Draw, released
+from .study import (
     LEAST_OF_AUTHOR,
     LEAST_OF_CLASS,
     Study,
     authors,
     labelled,
 )
-from quietcorpus.pipelines.kinds.prepare import prepare
-from quietcorpus.pipelines.release.existing import whole_difference
-from quietcorpus.pipelines.spec.loading import load_spec
-from quietcorpus.pipelines.spec.spec import Spec
-from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage import layout
-from quietcorpus.transforms.errors import InputError, cut, redacted, shown
 
 COMPARE = "compare"
 """The key of a setting whose value is the name of a variant."""

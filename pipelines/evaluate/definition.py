@@ -32,12 +32,13 @@ from quietcorpus.mechanisms.projected_mean import ProjectedMean
 from quietcorpus.mechanisms.pure_votes import PureVotes
 from quietcorpus.mechanisms.truncation import STEPS as BOX
 from quietcorpus.mechanisms.truncation import Truncation
-from quietcorpus.pipelines.card.model import Card
-from quietcorpus.pipelines.card.together import noise_together, together
-from quietcorpus.pipelines.kinds.embeddings_trained import TrainedEmbeddingsKind
-from quietcorpus.pipelines.kinds.kind import Kind
-from quietcorpus.pipelines.kinds.public_texts_users import UserTextsKind
-from quietcorpus.pipelines.kinds.public_texts_votes import PublicTextsKind
+
+from ..card.model import Card
+from ..card.together import noise_together, together
+from ..kinds.embeddings_trained import TrainedEmbeddingsKind
+from ..kinds.kind import Kind
+from ..kinds.public_texts_users import UserTextsKind
+from ..kinds.public_texts_votes import PublicTextsKind
 
 MEASURE = "definition"
 EXACT = "by the noise's exact law"

@@ -12,14 +12,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quietcorpus.pipelines.card.model import Card
-from quietcorpus.pipelines.evaluate.corpus import Columns, Sample, Strings, strings
-from quietcorpus.pipelines.evaluate.definition import Stage
-from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.transforms.errors import InputError, cut
 from quietcorpus.transforms.privatizers.rows import Privatizer
 from quietcorpus.transforms.reading.documents import Documents
 from quietcorpus.transforms.reading.spelling import as_text
+
+from ..card.model import Card
+from ..storage import files as storage
+from .corpus import Columns, Sample, Strings, strings
+from .definition import Stage
 
 
 @dataclass(frozen=True)

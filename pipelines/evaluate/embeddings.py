@@ -28,12 +28,23 @@ from quietcorpus.indexes.embeddings import read_vectors
 from quietcorpus.indexes.vectors import VectorsError
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.word_pairs import balanced_weights
-from quietcorpus.pipelines.engine.engine import Engine
-from quietcorpus.pipelines.evaluate import definition
-from quietcorpus.pipelines.evaluate.corpus import Sample, Strings
-from quietcorpus.pipelines.evaluate.draws import Draw
-from quietcorpus.pipelines.evaluate.in_memory import held
-from quietcorpus.pipelines.evaluate.study import (
+from quietcorpus.transforms.artefacts.files import FileSource
+from quietcorpus.transforms.errors import InputError, client_errors, shown
+
+from ..engine.engine import Engine
+from ..kinds.embeddings_counted import CountedEmbeddingsKind
+from ..kinds.prepare import prepare
+from ..release.release import release
+from ..spec.embeddings import EmbeddingMethod, WordEmbeddingsSpec
+from ..spec.spec import InputSpec, Spec
+from ..spec.values import REASONS
+from ..storage import files as storage
+from ..storage.layout import TABLE
+from . import definition
+from .corpus import Sample, Strings
+from .draws import Draw
+from .in_memory import held
+from .study import (
     FOLDS,
     LEAST_OF_CLASS,
     Studied,
@@ -43,16 +54,6 @@ from quietcorpus.pipelines.evaluate.study import (
     labelled,
     tokenizer_of_card,
 )
-from quietcorpus.pipelines.kinds.embeddings_counted import CountedEmbeddingsKind
-from quietcorpus.pipelines.kinds.prepare import prepare
-from quietcorpus.pipelines.release.release import release
-from quietcorpus.pipelines.spec.embeddings import EmbeddingMethod, WordEmbeddingsSpec
-from quietcorpus.pipelines.spec.spec import InputSpec, Spec
-from quietcorpus.pipelines.spec.values import REASONS
-from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage.layout import TABLE
-from quietcorpus.transforms.artefacts.files import FileSource
-from quietcorpus.transforms.errors import InputError, client_errors, shown
 
 _WORDS, _NEAREST = 1000, 10
 _WINDOW = 5

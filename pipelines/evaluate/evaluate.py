@@ -15,28 +15,29 @@ from quietcorpus.evaluation import results
 from quietcorpus.evaluation.report import render
 from quietcorpus.evaluation.results import MeasuredDraw, Setting
 from quietcorpus.evaluation.verdict import Figure, strongest, verdict
-from quietcorpus.pipelines.audit.audit import audit
-from quietcorpus.pipelines.card.odds import in_short, in_words
-from quietcorpus.pipelines.card.parameters import total_cost
-from quietcorpus.pipelines.card.weakness import of_guarantee, of_words
-from quietcorpus.pipelines.environment.version import environment_digest, software
-from quietcorpus.pipelines.evaluate import sweep
-from quietcorpus.pipelines.evaluate.comparison import Comparison
-from quietcorpus.pipelines.evaluate.draws import alone
-from quietcorpus.pipelines.evaluate.findings import Findings
-from quietcorpus.pipelines.evaluate.headline import headline
-from quietcorpus.pipelines.evaluate.key_numbers import key_numbers
-from quietcorpus.pipelines.evaluate.recommendations import recommendations
-from quietcorpus.pipelines.evaluate.study import LEAST_OF_CLASS, labelled
-from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage import places
-from quietcorpus.pipelines.storage.places import inside
-from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.installed import require_installed
 from quietcorpus.transforms.reading.documents import Corpus
 from quietcorpus.transforms.reading.sources import plan
+
+from ..audit.audit import audit
+from ..card.odds import in_short, in_words
+from ..card.parameters import total_cost
+from ..card.weakness import of_guarantee, of_words
+from ..environment.version import environment_digest, software
+from ..storage import files as storage
+from ..storage import places
+from ..storage.places import inside
+from ..terminal.progress import Steps
+from . import sweep
+from .comparison import Comparison
+from .draws import alone
+from .findings import Findings
+from .headline import headline
+from .key_numbers import key_numbers
+from .recommendations import recommendations
+from .study import LEAST_OF_CLASS, labelled
 
 REPORT, CONTENT, ROWS, TOPICS, DRAWS = (
     "evaluation.html",

@@ -8,7 +8,8 @@ from typing import Any
 
 from quietcorpus.evaluation.measures import MEASURES
 from quietcorpus.evaluation.verdict import Figure, of_everything, rank
-from quietcorpus.pipelines.card.weakness import Weakness
+
+from ..card.weakness import Weakness
 
 
 @dataclass(frozen=True)

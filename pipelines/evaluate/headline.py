@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 
-from quietcorpus.pipelines.evaluate.findings import Findings
-from quietcorpus.pipelines.evaluate.key_numbers import ATTACKS, attacked, of_tried, pairs
-from quietcorpus.pipelines.evaluate.recommendations import (
+from .findings import Findings
+from .key_numbers import ATTACKS, attacked, of_tried, pairs
+from .recommendations import (
     AUC,
     FOUND,
     NAMED,

@@ -16,16 +16,17 @@ from quietcorpus.mechanisms.guarantees import LimitedPrecision
 from quietcorpus.mechanisms.histogram import Histogram
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.pure_votes import deviation_of
-from quietcorpus.pipelines.evaluate import definition
-from quietcorpus.pipelines.evaluate.definition import Stage
-from quietcorpus.pipelines.evaluate.draws import Draw
-from quietcorpus.pipelines.evaluate.study import Studied, Study, tokenizer_of_card
-from quietcorpus.pipelines.kinds.histogram import HistogramKind
-from quietcorpus.pipelines.kinds.prepare import prepare
-from quietcorpus.pipelines.spec.spec import Spec
-from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage.layout import VOCABULARY
 from quietcorpus.transforms.histogram import release_histogram
+
+from ..kinds.histogram import HistogramKind
+from ..kinds.prepare import prepare
+from ..spec.spec import Spec
+from ..storage import files as storage
+from ..storage.layout import VOCABULARY
+from . import definition
+from .definition import Stage
+from .draws import Draw
+from .study import Studied, Study, tokenizer_of_card
 
 _TOP = 100
 _LEAST_DOCUMENTS = 20

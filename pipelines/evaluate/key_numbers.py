@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from quietcorpus.evaluation.verdict import Figure
-from quietcorpus.pipelines.evaluate.findings import Findings
+
+from .findings import Findings
 
 COUNT = 3
 _AREAS = frozenset({"vote-membership", "user-membership", "count-membership", "membership"})

@@ -27,20 +27,21 @@ from quietcorpus.mechanisms.deep_candidate import on_grid
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.pure_votes import PureVotes
 from quietcorpus.mechanisms.vote_weights import weights
-from quietcorpus.pipelines.evaluate import definition
-from quietcorpus.pipelines.evaluate.draws import Draw
-from quietcorpus.pipelines.evaluate.encoders import Remembering
-from quietcorpus.pipelines.evaluate.exact_votes import exact_sums, votes_of_units
-from quietcorpus.pipelines.evaluate.study import LEAST_OF_CLASS, Studied, Study
-from quietcorpus.pipelines.kinds.prepare import prepare
-from quietcorpus.pipelines.kinds.public_texts_users import UserTextsKind
-from quietcorpus.pipelines.kinds.public_texts_votes import PublicTextsKind
-from quietcorpus.pipelines.spec.spec import Spec
-from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage.layout import VOTES
 from quietcorpus.transforms.errors import InputError, shown
 from quietcorpus.transforms.users.votes import UserVoting
 from quietcorpus.transforms.votes import Voting
+
+from ..kinds.prepare import prepare
+from ..kinds.public_texts_users import UserTextsKind
+from ..kinds.public_texts_votes import PublicTextsKind
+from ..spec.spec import Spec
+from ..storage import files as storage
+from ..storage.layout import VOTES
+from . import definition
+from .draws import Draw
+from .encoders import Remembering
+from .exact_votes import exact_sums, votes_of_units
+from .study import LEAST_OF_CLASS, Studied, Study
 
 _LEAST_UNITS = 20
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from quietcorpus.pipelines.evaluate.findings import Findings
+from .findings import Findings
 
 MOST = 5
 """The most recommendations of a report."""

@@ -30,11 +30,24 @@ from quietcorpus.mechanisms.deep_candidate import DeepCandidate
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.projected_mean import Ball, ProjectedMean
 from quietcorpus.mechanisms.truncation import STEPS, Box, Truncation
-from quietcorpus.pipelines.evaluate import definition
-from quietcorpus.pipelines.evaluate.corpus import Sample, Strings
-from quietcorpus.pipelines.evaluate.draws import Draw, drawn
-from quietcorpus.pipelines.evaluate.encoders import Remembering
-from quietcorpus.pipelines.evaluate.study import (
+from quietcorpus.transforms.privatizers.embedded_words import RUN_WORDS, EmbeddedWordsParameters
+from quietcorpus.transforms.privatizers.rows import Privatizer
+from quietcorpus.transforms.privatizers.sentences import (
+    SentencePrivatizer,
+    SentencesParameters,
+    ball,
+    utilities,
+)
+
+from ..kinds.prepare import prepare
+from ..kinds.sentences import SentencesKind
+from ..kinds.sentences_by_words import EmbeddedWordsKind
+from ..spec.spec import Spec
+from . import definition
+from .corpus import Sample, Strings
+from .draws import Draw, drawn
+from .encoders import Remembering
+from .study import (
     FACTS,
     OF_EVERY,
     REDRAWS,
@@ -48,19 +61,7 @@ from quietcorpus.pipelines.evaluate.study import (
     learnt,
     way_of,
 )
-from quietcorpus.pipelines.evaluate.word_guesses import BEYOND, DEFINED, TextAttacker
-from quietcorpus.pipelines.kinds.prepare import prepare
-from quietcorpus.pipelines.kinds.sentences import SentencesKind
-from quietcorpus.pipelines.kinds.sentences_by_words import EmbeddedWordsKind
-from quietcorpus.pipelines.spec.spec import Spec
-from quietcorpus.transforms.privatizers.embedded_words import RUN_WORDS, EmbeddedWordsParameters
-from quietcorpus.transforms.privatizers.rows import Privatizer
-from quietcorpus.transforms.privatizers.sentences import (
-    SentencePrivatizer,
-    SentencesParameters,
-    ball,
-    utilities,
-)
+from .word_guesses import BEYOND, DEFINED, TextAttacker
 
 _NETWORK = "network"
 _OF_ORIGINALS = "learnt from originals"

@@ -33,12 +33,13 @@ from quietcorpus.evaluation.results import (
     share_found,
 )
 from quietcorpus.indexes.tokenizers import UNICODE_WORDS, Tokenizer, TokenizerError
-from quietcorpus.pipelines.card.mechanism import Mechanism
-from quietcorpus.pipelines.card.model import Card
-from quietcorpus.pipelines.evaluate.corpus import Columns, Sample, Strings
-from quietcorpus.pipelines.evaluate.draws import Draw
-from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.transforms.errors import InputError
+
+from ..card.mechanism import Mechanism
+from ..card.model import Card
+from ..spec.spec import Spec
+from .corpus import Columns, Sample, Strings
+from .draws import Draw
 
 SHADOWS = 4
 FOLDS = 5

@@ -11,13 +11,14 @@ from typing import Any
 
 from quietcorpus.evaluation.measures import MEASURES
 from quietcorpus.evaluation.results import POINT, MeasuredDraw, Observation, Setting
-from quietcorpus.pipelines.engine.parallel import ray_session
-from quietcorpus.pipelines.evaluate.comparison import COMPARE, Compared, Comparison
-from quietcorpus.pipelines.spec.loading import read_yaml
-from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.errors import InputError, shown
 from quietcorpus.transforms.installed import require_installed
+
+from ..engine.parallel import ray_session
+from ..spec.loading import read_yaml
+from ..storage import files as storage
+from ..terminal.progress import Steps
+from .comparison import COMPARE, Compared, Comparison
 
 Task = tuple[Setting, int]
 

@@ -47,13 +47,14 @@ from quietcorpus.evaluation.attacks.word_linkage import (
 )
 from quietcorpus.evaluation.results import CONFIDENCE
 from quietcorpus.indexes.word_index import WordIndex
-from quietcorpus.pipelines.artefacts.distances import distance
-from quietcorpus.pipelines.evaluate.corpus import of_option
-from quietcorpus.pipelines.kinds.word_meaning import gamma_of
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.words import WordMechanism, WordsParameters, decline_of
 from quietcorpus.transforms.reading.documents import Corpus
 from quietcorpus.transforms.reading.sources import batches
+
+from ..artefacts.distances import distance
+from ..kinds.word_meaning import gamma_of
+from .corpus import of_option
 
 DEFINED = "one word of one document"
 BEYOND = (

@@ -23,10 +23,16 @@ from quietcorpus.evaluation.results import Observation, classified, share_found
 from quietcorpus.evaluation.verdict import WHOLE
 from quietcorpus.evaluation.word_changes import semantic_similarity, unchanged_share, word_changes
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.evaluate.corpus import texts_of
-from quietcorpus.pipelines.evaluate.definition import EXACT, NOTE, observed
-from quietcorpus.pipelines.evaluate.draws import Draw, drawn
-from quietcorpus.pipelines.evaluate.study import (
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.privatizers.words import WordPrivatizer, WordsParameters
+
+from ..kinds.prepare import prepare
+from ..kinds.words import WordsKind
+from ..spec.spec import Spec
+from .corpus import texts_of
+from .definition import EXACT, NOTE, observed
+from .draws import Draw, drawn
+from .study import (
     FACTS,
     MOST_TOGETHER,
     OF_EVERY,
@@ -47,7 +53,7 @@ from quietcorpus.pipelines.evaluate.study import (
     sentences_of,
     way_of,
 )
-from quietcorpus.pipelines.evaluate.word_guesses import (
+from .word_guesses import (
     BEYOND,
     DEFINED,
     SECRETS,
@@ -58,11 +64,6 @@ from quietcorpus.pipelines.evaluate.word_guesses import (
     by_places,
     by_text,
 )
-from quietcorpus.pipelines.kinds.prepare import prepare
-from quietcorpus.pipelines.kinds.words import WordsKind
-from quietcorpus.pipelines.spec.spec import Spec
-from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.privatizers.words import WordPrivatizer, WordsParameters
 
 _LEAST_OCCURRENCES, _ETA = 20, Fraction(1, 20)
 _TOGETHER = 1_024  # words that are guessed from the words around them

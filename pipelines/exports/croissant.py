@@ -10,9 +10,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from quietcorpus.pipelines.card.model import Card
-from quietcorpus.pipelines.exports.publisher import Publisher
-from quietcorpus.pipelines.storage import layout
+from ..card.model import Card
+from ..storage import layout
+from .publisher import Publisher
 
 _PARQUET = "application/x-parquet"
 _TERMS = "citeAs column extract field fileObject fileProperty fileSet format includes jsonPath key"

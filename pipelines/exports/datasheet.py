@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from quietcorpus.pipelines.card.model import Card
-from quietcorpus.pipelines.card.opening import opening
-from quietcorpus.pipelines.card.parameters import total_cost
-from quietcorpus.pipelines.card.readme import contents, mechanism
-from quietcorpus.pipelines.card.statements import named
-from quietcorpus.pipelines.exports.publisher import Publisher
+from ..card.model import Card
+from ..card.opening import opening
+from ..card.parameters import total_cost
+from ..card.readme import contents, mechanism
+from ..card.statements import named
+from .publisher import Publisher
 
 UNKNOWN = "*The card does not say; the publisher can.*"
 _Answer = tuple[str, str]

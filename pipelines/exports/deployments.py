@@ -13,16 +13,16 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from quietcorpus.pipelines.card.model import Card
-from quietcorpus.pipelines.card.parameters import (
+from ..card.model import Card
+from ..card.parameters import (
     DocumentParameters,
     Parameters,
     UserParameters,
     costs,
     total_cost,
 )
-from quietcorpus.pipelines.card.readme import mechanism
-from quietcorpus.pipelines.exports.publisher import Publisher
+from ..card.readme import mechanism
+from .publisher import Publisher
 
 _PRODUCTS = {
     "dataset": "Dataset",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from quietcorpus.pipelines.card.model import Card
-from quietcorpus.pipelines.card.verify import check_card, read_card
-from quietcorpus.pipelines.exports import croissant, datasheet, deployments, sp800_226
-from quietcorpus.pipelines.exports.publisher import Publisher
-from quietcorpus.pipelines.storage.places import absolute
+from ..card.model import Card
+from ..card.verify import check_card, read_card
+from ..storage.places import absolute
+from . import croissant, datasheet, deployments, sp800_226
+from .publisher import Publisher
 
 FORMS: Mapping[str, Callable[[Card, Publisher], str]] = {
     "registry": deployments.render,

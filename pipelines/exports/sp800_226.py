@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from quietcorpus.pipelines import registry
-from quietcorpus.pipelines.card.model import Card
-from quietcorpus.pipelines.card.parameters import UserParameters, total_cost
-from quietcorpus.pipelines.exports.publisher import Publisher
+from .. import registry
+from ..card.model import Card
+from ..card.parameters import UserParameters, total_cost
+from .publisher import Publisher
 
 _NOT = "not covered"
 _PART = "in part"

@@ -11,9 +11,10 @@ from enum import StrEnum
 
 from quietcorpus.indexes import sentences
 from quietcorpus.indexes.languages import LANGUAGES
-from quietcorpus.pipelines.init import columns
 from quietcorpus.transforms.errors import InputError, shown
 from quietcorpus.transforms.reading.documents import missing_column
+
+from . import columns
 
 
 class Wanted(StrEnum):

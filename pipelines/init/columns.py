@@ -12,13 +12,14 @@ import pyarrow.compute as pc
 
 from quietcorpus.indexes.segmentation import letters_by_script
 from quietcorpus.indexes.written_language import is_traditional, language_of
-from quietcorpus.pipelines.card.looks import looks_like
-from quietcorpus.pipelines.spec.values import NEEDED
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.columns import is_text
 from quietcorpus.transforms.reading.csv_files import ESCAPE
 from quietcorpus.transforms.reading.first_values import FirstValues, first_values
 from quietcorpus.transforms.reading.spelling import spelled
+
+from ..card.looks import looks_like
+from ..spec.values import NEEDED
 
 RECORDS = 1000
 _CHARACTERS = 10_000  # of a value, that are looked at

@@ -11,10 +11,11 @@ from quietcorpus.indexes.languages import DOTLESS, ELIDED, LANGUAGES
 from quietcorpus.indexes.letters import SPELLED
 from quietcorpus.indexes.segmentation import DIVIDED
 from quietcorpus.indexes.tokenizers import EXTRA, ICU_WORDS_NAME
-from quietcorpus.pipelines.artefacts.vocabulary import LISTED
-from quietcorpus.pipelines.init.answers import Answers, Protected, Wanted
-from quietcorpus.pipelines.init.lines import line, note, quoted
-from quietcorpus.pipelines.spec.loading import as_spec
+
+from ..artefacts.vocabulary import LISTED
+from ..spec.loading import as_spec
+from .answers import Answers, Protected, Wanted
+from .lines import line, note, quoted
 
 _ENGLISH = "en"
 RULES: Mapping[str, str] = {

@@ -14,20 +14,6 @@ from quietcorpus.indexes.assignment import Assignment
 from quietcorpus.mechanisms.bag_of_words import Accounting, BagOfWords
 from quietcorpus.mechanisms.guarantees import LimitedPrecision, Spending, compose
 from quietcorpus.mechanisms.histogram import Histogram
-from quietcorpus.pipelines.card import model as card
-from quietcorpus.pipelines.card import statements
-from quietcorpus.pipelines.card.bags import bag_limits, papers_figure
-from quietcorpus.pipelines.kinds import noise
-from quietcorpus.pipelines.kinds.job import Job, release_documents, splits_of
-from quietcorpus.pipelines.kinds.kind import Account
-from quietcorpus.pipelines.kinds.limited_precision import (
-    LimitedPrecisionKind,
-    VocabularyStep,
-)
-from quietcorpus.pipelines.kinds.tables import Tables, WriteTables, of_vocabulary, whole
-from quietcorpus.pipelines.spec.bags import BagOfWordsSpec
-from quietcorpus.pipelines.storage.files import rows_of
-from quietcorpus.pipelines.storage.layout import COMPRESSION, VOCABULARY
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.codebook import BuildCodebook, Codebook, Compression
 from quietcorpus.transforms.errors import InputError
@@ -35,6 +21,21 @@ from quietcorpus.transforms.histogram import ReleaseHistogram
 from quietcorpus.transforms.kept_terms import KEPT_NOWHERE
 from quietcorpus.transforms.privatizers.bags import BagOfWordsParameters
 from quietcorpus.transforms.shards import TALLIES, Tally, Written
+
+from ..card import model as card
+from ..card import statements
+from ..card.bags import bag_limits, papers_figure
+from ..spec.bags import BagOfWordsSpec
+from ..storage.files import rows_of
+from ..storage.layout import COMPRESSION, VOCABULARY
+from . import noise
+from .job import Job, release_documents, splits_of
+from .kind import Account
+from .limited_precision import (
+    LimitedPrecisionKind,
+    VocabularyStep,
+)
+from .tables import Tables, WriteTables, of_vocabulary, whole
 
 
 @dataclass(frozen=True)

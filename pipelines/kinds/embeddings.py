@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from quietcorpus.pipelines.kinds.kind import Kind
-from quietcorpus.pipelines.spec.embeddings import EmbeddingMethod, WordEmbeddingsSpec
 from quietcorpus.transforms.installed import require_installed
+
+from ..spec.embeddings import EmbeddingMethod, WordEmbeddingsSpec
+from .kind import Kind
 
 
 def resolve(spec: WordEmbeddingsSpec, workers: int) -> Kind:
     """Prepare a release; raises InputError for an unusable spec or a missing package."""
     require_installed("dp_accounting", "flint", key="mechanism.kind", extra="embeddings")
     # These modules import optional packages.
-    from quietcorpus.pipelines.kinds.embeddings_counted import CountedEmbeddingsKind
-    from quietcorpus.pipelines.kinds.embeddings_trained import TrainedEmbeddingsKind
+    from .embeddings_counted import CountedEmbeddingsKind
+    from .embeddings_trained import TrainedEmbeddingsKind
 
     if spec.method is EmbeddingMethod.SGD:
         return TrainedEmbeddingsKind.resolve(spec, workers)

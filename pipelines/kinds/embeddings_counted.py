@@ -15,21 +15,6 @@ from quietcorpus.mechanisms.factorisation import factorise
 from quietcorpus.mechanisms.filters import Concentrated
 from quietcorpus.mechanisms.group_norms import GroupNorms
 from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy, compose
-from quietcorpus.pipelines.card.embeddings import LEAST_ON_NOISE
-from quietcorpus.pipelines.card.weakness import Weakness, of_left_out
-from quietcorpus.pipelines.kinds.embeddings_users import (
-    UserCorpus,
-    staged_table,
-    versions_of,
-    words_in,
-)
-from quietcorpus.pipelines.kinds.job import Job
-from quietcorpus.pipelines.kinds.kind import Account
-from quietcorpus.pipelines.kinds.user_level import UserLevelKind
-from quietcorpus.pipelines.spec.embeddings import WordEmbeddingsSpec
-from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage import layout
-from quietcorpus.pipelines.storage.layout import TABLE
 from quietcorpus.transforms.errors import NoisyOutcome, StageError
 from quietcorpus.transforms.shards import Written
 from quietcorpus.transforms.users.cooccurrence import (
@@ -38,6 +23,22 @@ from quietcorpus.transforms.users.cooccurrence import (
     ReleaseCooccurrences,
     refuse_large,
 )
+
+from ..card.embeddings import LEAST_ON_NOISE
+from ..card.weakness import Weakness, of_left_out
+from ..spec.embeddings import WordEmbeddingsSpec
+from ..storage import files as storage
+from ..storage import layout
+from ..storage.layout import TABLE
+from .embeddings_users import (
+    UserCorpus,
+    staged_table,
+    versions_of,
+    words_in,
+)
+from .job import Job
+from .kind import Account
+from .user_level import UserLevelKind
 
 
 @dataclass(frozen=True)

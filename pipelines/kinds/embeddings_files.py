@@ -16,14 +16,15 @@ from quietcorpus.indexes.vectors.writing import as_binary, as_text
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.indexes.word_index import contents
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.artefacts import word_index
-from quietcorpus.pipelines.card import model as card
-from quietcorpus.pipelines.card import statements
-from quietcorpus.pipelines.storage import layout
-from quietcorpus.pipelines.storage.layout import BINARY, INDEX, TABLE, TEXT
 from quietcorpus.transforms.errors import NoisyOutcome
 from quietcorpus.transforms.shards import Written, write_content, write_tables
 from quietcorpus.transforms.vocabulary import vocabulary_table
+
+from ..artefacts import word_index
+from ..card import model as card
+from ..card import statements
+from ..storage import layout
+from ..storage.layout import BINARY, INDEX, TABLE, TEXT
 
 
 def write_embeddings(

@@ -16,28 +16,29 @@ from quietcorpus.mechanisms.filters import Concentrated
 from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy, compose, round_up
 from quietcorpus.mechanisms.skip_gram import SkipGram, device_name
 from quietcorpus.mechanisms.user_training import Training
-from quietcorpus.pipelines.card import model as card
-from quietcorpus.pipelines.card import statements
-from quietcorpus.pipelines.card.embeddings import LEAST_ON_NOISE, papers_figure
-from quietcorpus.pipelines.environment import processor
-from quietcorpus.pipelines.kinds.embeddings_users import (
-    UserCorpus,
-    versions_of,
-    words_in,
-)
-from quietcorpus.pipelines.kinds.job import Job
-from quietcorpus.pipelines.kinds.kind import Account
-from quietcorpus.pipelines.kinds.training import TrainingRun
-from quietcorpus.pipelines.kinds.training_start import PublicStart
-from quietcorpus.pipelines.kinds.user_level import UserLevelKind
-from quietcorpus.pipelines.spec.embeddings import TrainingSpec, WordEmbeddingsSpec
-from quietcorpus.pipelines.storage.files import rows_of
-from quietcorpus.pipelines.storage.layout import TABLE
 from quietcorpus.transforms.errors import InputError, NoisyOutcome
 from quietcorpus.transforms.installed import require_installed
 from quietcorpus.transforms.shards import Written
 from quietcorpus.transforms.users.training_shards import FOLDER, WriteTrainingShards
 from quietcorpus.transforms.vocabulary import load
+
+from ..card import model as card
+from ..card import statements
+from ..card.embeddings import LEAST_ON_NOISE, papers_figure
+from ..environment import processor
+from ..spec.embeddings import TrainingSpec, WordEmbeddingsSpec
+from ..storage.files import rows_of
+from ..storage.layout import TABLE
+from .embeddings_users import (
+    UserCorpus,
+    versions_of,
+    words_in,
+)
+from .job import Job
+from .kind import Account
+from .training import TrainingRun
+from .training_start import PublicStart
+from .user_level import UserLevelKind
 
 _LARGEST_MODEL = 1 << 26
 

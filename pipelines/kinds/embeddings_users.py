@@ -15,17 +15,6 @@ from quietcorpus.mechanisms.filters import Concentrated
 from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
-from quietcorpus.pipelines.card import model as card
-from quietcorpus.pipelines.card import statements
-from quietcorpus.pipelines.card.embeddings import embedding_limits
-from quietcorpus.pipelines.kinds.job import Job, refuse_repeated, splits_of
-from quietcorpus.pipelines.kinds.languages import require_rule
-from quietcorpus.pipelines.kinds.run_files import WriteRunFiles
-from quietcorpus.pipelines.kinds.tables import WriteTables
-from quietcorpus.pipelines.kinds.user_budgets import BudgetedUsers
-from quietcorpus.pipelines.spec.embeddings import WordEmbeddingsSpec
-from quietcorpus.pipelines.spec.tokenizers import tokenizer_of
-from quietcorpus.pipelines.storage import layout
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.identifiers import TAG
@@ -35,6 +24,18 @@ from quietcorpus.transforms.users.training_shards import shards_for
 from quietcorpus.transforms.users.user_vocabulary import SelectUserVocabulary
 from quietcorpus.transforms.users.users import BoundedUsers, GatherUsers
 from quietcorpus.transforms.vocabulary import load
+
+from ..card import model as card
+from ..card import statements
+from ..card.embeddings import embedding_limits
+from ..spec.embeddings import WordEmbeddingsSpec
+from ..spec.tokenizers import tokenizer_of
+from ..storage import layout
+from .job import Job, refuse_repeated, splits_of
+from .languages import require_rule
+from .run_files import WriteRunFiles
+from .tables import WriteTables
+from .user_budgets import BudgetedUsers
 
 
 @dataclass(frozen=True)

@@ -10,23 +10,24 @@ import apache_beam as beam
 
 from quietcorpus.mechanisms.guarantees import LimitedPrecision, Spending, compose
 from quietcorpus.mechanisms.histogram import Histogram
-from quietcorpus.pipelines.card import model as card
-from quietcorpus.pipelines.card.limited_precision import limits_of
-from quietcorpus.pipelines.kinds import noise
-from quietcorpus.pipelines.kinds.job import Job, refuse_repeated, splits_of
-from quietcorpus.pipelines.kinds.kind import Account
-from quietcorpus.pipelines.kinds.limited_precision import (
-    LimitedPrecisionKind,
-    VocabularyStep,
-)
-from quietcorpus.pipelines.kinds.run_files import WriteRunFiles
-from quietcorpus.pipelines.kinds.tables import WriteTables
-from quietcorpus.pipelines.spec.histogram import HistogramSpec
-from quietcorpus.pipelines.storage.files import rows_of
-from quietcorpus.pipelines.storage.layout import VOCABULARY
 from quietcorpus.transforms.histogram import ReleaseHistogram
 from quietcorpus.transforms.reading.identifiers import TAG
 from quietcorpus.transforms.shards import TALLIES, Tally, Written
+
+from ..card import model as card
+from ..card.limited_precision import limits_of
+from ..spec.histogram import HistogramSpec
+from ..storage.files import rows_of
+from ..storage.layout import VOCABULARY
+from . import noise
+from .job import Job, refuse_repeated, splits_of
+from .kind import Account
+from .limited_precision import (
+    LimitedPrecisionKind,
+    VocabularyStep,
+)
+from .run_files import WriteRunFiles
+from .tables import WriteTables
 
 
 @dataclass(frozen=True)

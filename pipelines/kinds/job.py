@@ -8,10 +8,6 @@ from functools import partial
 
 import apache_beam as beam
 
-from quietcorpus.pipelines.kinds.run_files import WriteRunFiles
-from quietcorpus.pipelines.spec.spec import Spec
-from quietcorpus.pipelines.storage.places import is_local
-from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.finished import FinishedShards
 from quietcorpus.transforms.kept_terms import KEPT_NOWHERE, KeptTerms
 from quietcorpus.transforms.privatizers.rows import Parameters
@@ -20,6 +16,11 @@ from quietcorpus.transforms.reading.identifiers import TAG, RefuseRepeated
 from quietcorpus.transforms.release import ReleaseShards
 from quietcorpus.transforms.shards import TALLIES, RejectLog, Shard
 from quietcorpus.transforms.vocabulary import KeySource
+
+from ..spec.spec import Spec
+from ..storage.places import is_local
+from ..terminal.progress import Steps
+from .run_files import WriteRunFiles
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,13 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from quietcorpus.pipelines.card.looks import looks_like, texts_in
-from quietcorpus.pipelines.spec.values import NEEDED, Reason, remedied
 from quietcorpus.transforms.errors import InputError, cut, redacted
 from quietcorpus.transforms.reading.copies import Copies
 from quietcorpus.transforms.reading.documents import Corpus, Documents, Plan
 from quietcorpus.transforms.reading.sources import read
+
+from ..card.looks import looks_like, texts_in
+from ..spec.values import NEEDED, Reason, remedied
 
 _SPLITS = 8  # the most that are read
 SAMPLE = 2048

@@ -11,11 +11,12 @@ import apache_beam as beam
 from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.filters import Concentrated
 from quietcorpus.mechanisms.guarantees import Guarantee, Spending
-from quietcorpus.pipelines.card import model as card
-from quietcorpus.pipelines.card.weakness import Weakness, of_guarantee
-from quietcorpus.pipelines.kinds.job import Job
-from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.transforms.shards import Tally, Written
+
+from ..card import model as card
+from ..card.weakness import Weakness, of_guarantee
+from ..spec.spec import Spec
+from .job import Job
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ from quietcorpus.indexes.frequent_words import FrequentCounts, FrequentWords
 from quietcorpus.indexes.languages import LANGUAGES
 from quietcorpus.indexes.listed_words import ListedWords
 from quietcorpus.indexes.tokenizers import Tokenizer
-from quietcorpus.pipelines.storage.files import read_bytes
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.errors import InputError
+
+from ..storage.files import read_bytes
 
 
 def noticed(

@@ -11,17 +11,18 @@ from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.indexes.vocabulary import Vocabulary, some_of
 from quietcorpus.mechanisms.guarantees import LimitedPrecision, Spending
 from quietcorpus.mechanisms.histogram import ThresholdedVocabulary
-from quietcorpus.pipelines.card import model as card
-from quietcorpus.pipelines.card import statements
-from quietcorpus.pipelines.kinds import languages, noise
-from quietcorpus.pipelines.kinds.job import Job
-from quietcorpus.pipelines.kinds.kind import Kind
-from quietcorpus.pipelines.spec.limited_precision import LimitedPrecisionSpec
-from quietcorpus.pipelines.spec.tokenizers import tokenizer_of
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.reading.documents import Split
 from quietcorpus.transforms.shards import TALLIES, Tally
 from quietcorpus.transforms.vocabulary import SelectVocabulary, load
+
+from ..card import model as card
+from ..card import statements
+from ..spec.limited_precision import LimitedPrecisionSpec
+from ..spec.tokenizers import tokenizer_of
+from . import languages, noise
+from .job import Job
+from .kind import Kind
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from quietcorpus.mechanisms.bag_of_words import BagOfWords
 from quietcorpus.mechanisms.geometric import TwoSidedGeometric
-from quietcorpus.pipelines.card.model import Meaning, Typical
+
+from ..card.model import Meaning, Typical
 
 if TYPE_CHECKING:  # its module needs the extra `embeddings`
     from quietcorpus.mechanisms.ballots import Ballots

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from quietcorpus.pipelines import registry
-from quietcorpus.pipelines.kinds.kind import Kind
-from quietcorpus.pipelines.spec.spec import Spec
+from .. import registry
+from ..spec.spec import Spec
+from .kind import Kind
 
 
 def prepare(spec: Spec, workers: int = 1) -> Kind:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from quietcorpus.pipelines.kinds.kind import Kind
-from quietcorpus.pipelines.spec.public_texts import PublicTextsSpec
 from quietcorpus.transforms.installed import require_installed
+
+from ..spec.public_texts import PublicTextsSpec
+from .kind import Kind
 
 
 def resolve(spec: PublicTextsSpec, _: int = 1) -> Kind:
     """Prepare a release; raises InputError for an unusable spec or a missing package."""
     require_installed("dp_accounting", "flint", key="mechanism.kind", extra="public-texts")
     # This module imports optional packages.
-    from quietcorpus.pipelines.kinds.public_texts_users import UserTextsKind
-    from quietcorpus.pipelines.kinds.public_texts_votes import PublicTextsKind
+    from .public_texts_users import UserTextsKind
+    from .public_texts_votes import PublicTextsKind
 
     if spec.user is not None:
         return UserTextsKind.resolve(spec)

@@ -12,19 +12,20 @@ from quietcorpus.mechanisms.filters import Concentrated
 from quietcorpus.mechanisms.group_norms import GroupNorms
 from quietcorpus.mechanisms.guarantees import UserPrivacy
 from quietcorpus.mechanisms.pure_votes import PureNorms, PureVotes
-from quietcorpus.pipelines.card.public_texts import user_text_limits
-from quietcorpus.pipelines.card.weakness import Weakness, of_guarantee, of_users
-from quietcorpus.pipelines.kinds.job import Job
-from quietcorpus.pipelines.kinds.public_texts_votes import (
+from quietcorpus.transforms.users.training_shards import shards_for
+from quietcorpus.transforms.users.votes import ReleaseUserVotes, UserVoting
+
+from ..card.public_texts import user_text_limits
+from ..card.weakness import Weakness, of_guarantee, of_users
+from ..spec.public_texts import PublicTextsSpec
+from .job import Job
+from .public_texts_votes import (
     PublicTextsKind,
     votes_by,
     voting_by,
 )
-from quietcorpus.pipelines.kinds.user_budgets import BudgetedUsers
-from quietcorpus.pipelines.kinds.vote_room import few_users
-from quietcorpus.pipelines.spec.public_texts import PublicTextsSpec
-from quietcorpus.transforms.users.training_shards import shards_for
-from quietcorpus.transforms.users.votes import ReleaseUserVotes, UserVoting
+from .user_budgets import BudgetedUsers
+from .vote_room import few_users
 
 _PLACES = 1_000
 """About how many texts a user votes for, where users are divided among workers."""

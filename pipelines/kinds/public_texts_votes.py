@@ -22,20 +22,6 @@ from quietcorpus.mechanisms.pure_votes import PureVotes, votes_at
 from quietcorpus.mechanisms.vote_estimates import can_smooth, least_texts
 from quietcorpus.mechanisms.vote_weights import weights
 from quietcorpus.mechanisms.votes import Votes
-from quietcorpus.pipelines.card import model as card
-from quietcorpus.pipelines.card.public_texts import text_limits
-from quietcorpus.pipelines.card.together import is_accounted
-from quietcorpus.pipelines.card.weakness import Weakness, of_unchosen
-from quietcorpus.pipelines.kinds import languages, noise
-from quietcorpus.pipelines.kinds.embeddings_users import versions_of
-from quietcorpus.pipelines.kinds.job import Job, refuse_repeated, splits_of
-from quietcorpus.pipelines.kinds.kind import Account, Kind
-from quietcorpus.pipelines.kinds.run_files import WriteRunFiles
-from quietcorpus.pipelines.kinds.tables import Tables, WriteTables, whole
-from quietcorpus.pipelines.kinds.vote_room import of_room
-from quietcorpus.pipelines.spec.public_texts import PublicTextsSpec
-from quietcorpus.pipelines.storage import layout, places
-from quietcorpus.pipelines.storage.files import rows_of
 from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
 from quietcorpus.transforms.artefacts.pool import CarriedEncoder, PoolSource
 from quietcorpus.transforms.errors import InputError
@@ -43,6 +29,21 @@ from quietcorpus.transforms.reading.identifiers import TAG
 from quietcorpus.transforms.shards import ROW_GROUP_ROWS, TALLIES, Tally, Written
 from quietcorpus.transforms.vocabulary import KeySource
 from quietcorpus.transforms.votes import ReleaseVotes, SearchedLists, Strata, Voting
+
+from ..card import model as card
+from ..card.public_texts import text_limits
+from ..card.together import is_accounted
+from ..card.weakness import Weakness, of_unchosen
+from ..spec.public_texts import PublicTextsSpec
+from ..storage import layout, places
+from ..storage.files import rows_of
+from . import languages, noise
+from .embeddings_users import versions_of
+from .job import Job, refuse_repeated, splits_of
+from .kind import Account, Kind
+from .run_files import WriteRunFiles
+from .tables import Tables, WriteTables, whole
+from .vote_room import of_room
 
 MOST_SUMS = 2_000_000
 """The largest number of noisy sums: each part of the corpus hands over all of them."""

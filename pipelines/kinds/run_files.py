@@ -15,13 +15,14 @@ from apache_beam.transforms.window import GlobalWindows
 
 from quietcorpus.indexes.frequent_words import FrequentCounts
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.storage.files import read_bytes, write_bytes
 from quietcorpus.transforms.errors import StageError, client_errors, redacted
 from quietcorpus.transforms.reading.copies import Copies
 from quietcorpus.transforms.reading.documents import Reject
 from quietcorpus.transforms.sealed import seal_pieces, unseal
 from quietcorpus.transforms.shards import Tally, Written
 from quietcorpus.transforms.vocabulary import KeySource
+
+from ..storage.files import read_bytes, write_bytes
 
 _NAME = "manifest.json"
 _FILE, _TALLY = b"file ", b"tally "

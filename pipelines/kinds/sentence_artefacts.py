@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from quietcorpus.indexes.candidates import CandidatesManifest
 from quietcorpus.mechanisms.exponential import LARGEST_SET
-from quietcorpus.pipelines.card import model as card
-from quietcorpus.pipelines.spec.sentences import SentencesSpec
-from quietcorpus.pipelines.storage import places
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
 from quietcorpus.transforms.errors import InputError
+
+from ..card import model as card
+from ..spec.sentences import SentencesSpec
+from ..storage import places
 
 
 def public_artefacts(

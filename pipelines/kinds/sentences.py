@@ -13,14 +13,6 @@ import apache_beam as beam
 from quietcorpus.indexes.candidates import TEXT, CandidatesManifest
 from quietcorpus.mechanisms.deep_candidate import Utility
 from quietcorpus.mechanisms.guarantees import SentencePrivacy, Spending, round_up
-from quietcorpus.pipelines.card import model as card
-from quietcorpus.pipelines.card.sentences import sentence_limits
-from quietcorpus.pipelines.kinds import languages, noise
-from quietcorpus.pipelines.kinds.job import Job, release_documents
-from quietcorpus.pipelines.kinds.kind import Account, Kind
-from quietcorpus.pipelines.kinds.sentence_artefacts import on_the_card, public_artefacts
-from quietcorpus.pipelines.kinds.sentences_by_words import EmbeddedWordsKind
-from quietcorpus.pipelines.spec.sentences import SentencesSpec
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.sentences import (
@@ -28,6 +20,15 @@ from quietcorpus.transforms.privatizers.sentences import (
     SentencesParameters,
 )
 from quietcorpus.transforms.shards import Tally, Written
+
+from ..card import model as card
+from ..card.sentences import sentence_limits
+from ..spec.sentences import SentencesSpec
+from . import languages, noise
+from .job import Job, release_documents
+from .kind import Account, Kind
+from .sentence_artefacts import on_the_card, public_artefacts
+from .sentences_by_words import EmbeddedWordsKind
 
 _PROJECTIONS = 100
 _DIRECTIONS = 12

@@ -8,18 +8,19 @@ from dataclasses import dataclass, replace
 import apache_beam as beam
 
 from quietcorpus.mechanisms.guarantees import MetricPrivacy
-from quietcorpus.pipelines.card import model as card
-from quietcorpus.pipelines.card.weakness import Weakness
-from quietcorpus.pipelines.kinds.job import Job, release_documents
-from quietcorpus.pipelines.kinds.kind import Account, Kind
-from quietcorpus.pipelines.kinds.sentence_artefacts import on_the_card, public_artefacts
-from quietcorpus.pipelines.kinds.words import WordsKind
-from quietcorpus.pipelines.spec.sentences import SentencesSpec
-from quietcorpus.pipelines.spec.words import WordsSpec
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.privatizers.embedded_words import RUN_WORDS, EmbeddedWordsParameters
 from quietcorpus.transforms.privatizers.words import WordMechanism
 from quietcorpus.transforms.shards import Tally, Written
+
+from ..card import model as card
+from ..card.weakness import Weakness
+from ..spec.sentences import SentencesSpec
+from ..spec.words import WordsSpec
+from .job import Job, release_documents
+from .kind import Account, Kind
+from .sentence_artefacts import on_the_card, public_artefacts
+from .words import WordsKind
 
 
 @dataclass(frozen=True)

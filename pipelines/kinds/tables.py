@@ -10,11 +10,12 @@ import pyarrow as pa
 
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.histogram import Counts
-from quietcorpus.pipelines.kinds.job import Job
-from quietcorpus.pipelines.storage.layout import VOCABULARY
 from quietcorpus.transforms.errors import redacted
 from quietcorpus.transforms.shards import Written, write_tables
 from quietcorpus.transforms.vocabulary import vocabulary_table
+
+from ..storage.layout import VOCABULARY
+from .job import Job
 
 Tables = Iterator[tuple[str, pa.Schema, Iterable[pa.Table]]]
 """Tables as their row groups, each after its path in the release and its schema."""

@@ -15,15 +15,16 @@ from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.guarantees import ceiling
 from quietcorpus.mechanisms.keystream import Keystream
 from quietcorpus.mechanisms.user_training import Sums, Training, TrainingState
-from quietcorpus.pipelines.environment.version import environment_digest
-from quietcorpus.pipelines.kinds.training_checkpoints import Checkpoint
-from quietcorpus.pipelines.kinds.training_start import PublicStart
-from quietcorpus.pipelines.kinds.training_workers import STAGE, sums_of
-from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.errors import InputError, NoisyOutcome
 from quietcorpus.transforms.shards import Written, staged_content
 from quietcorpus.transforms.users.training_shards import read_shards
 from quietcorpus.transforms.vocabulary import KeySource
+
+from ..environment.version import environment_digest
+from ..terminal.progress import Steps
+from .training_checkpoints import Checkpoint
+from .training_start import PublicStart
+from .training_workers import STAGE, sums_of
 
 _TRAINING_TO_SAVING = 50.0  # seconds of training for each second of saving, at least
 _AGAIN_SECONDS = 30.0  # at least, before a failed save is tried again

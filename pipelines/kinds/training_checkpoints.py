@@ -16,9 +16,10 @@ import numpy as np
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.skip_gram import Vectors
 from quietcorpus.mechanisms.user_training import TrainingState
-from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.transforms.errors import InputError, StageError, Unavailable, client_errors
 from quietcorpus.transforms.sealed import seal, unseal
+
+from ..storage import files as storage
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ import numpy.typing as npt
 
 from quietcorpus.indexes.embeddings import dimension_of, read_vectors
 from quietcorpus.indexes.vectors import VectorsError
-from quietcorpus.pipelines.spec.public_vectors import PublicVectors
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.errors import InputError, NoisyOutcome
+
+from ..spec.public_vectors import PublicVectors
 
 _KEY = "mechanism.training.start.public"
 

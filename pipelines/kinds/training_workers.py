@@ -17,10 +17,11 @@ from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.sampled_users import SampledUsers, Texts
 from quietcorpus.mechanisms.skip_gram import Rows, SkipGram, Vectors
 from quietcorpus.mechanisms.user_training import Sums
-from quietcorpus.pipelines.engine.parallel import ray_session
 from quietcorpus.transforms.sealed import seal, unseal
 from quietcorpus.transforms.temporary import one_torch_thread
 from quietcorpus.transforms.vocabulary import KeySource
+
+from ..engine.parallel import ray_session
 
 STAGE = "training"
 

@@ -11,10 +11,11 @@ from typing import Protocol
 
 from quietcorpus.mechanisms.group_norms import GroupNorms
 from quietcorpus.mechanisms.guarantees import UserPrivacy
-from quietcorpus.pipelines.card.users import budget_limits
-from quietcorpus.pipelines.spec.users import GroupBudgets, budgets_key
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.users.users import Users
+
+from ..card.users import budget_limits
+from ..spec.users import GroupBudgets, budgets_key
 
 
 class UserSpec(Protocol):

@@ -11,16 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy, compose
-from quietcorpus.pipelines.card import model as card
-from quietcorpus.pipelines.card import statements
-from quietcorpus.pipelines.card.weakness import Weakness, of_guarantee, of_noise, of_users
-from quietcorpus.pipelines.kinds import languages, noise
-from quietcorpus.pipelines.kinds.embeddings_files import write_embeddings
-from quietcorpus.pipelines.kinds.embeddings_users import UserCorpus
-from quietcorpus.pipelines.kinds.job import Job
-from quietcorpus.pipelines.kinds.kind import Kind
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.shards import Tally, Written
+
+from ..card import model as card
+from ..card import statements
+from ..card.weakness import Weakness, of_guarantee, of_noise, of_users
+from . import languages, noise
+from .embeddings_files import write_embeddings
+from .embeddings_users import UserCorpus
+from .job import Job
+from .kind import Kind
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,10 @@ from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.indexes.word_index_manifest import IndexManifest
 from quietcorpus.mechanisms.guarantees import round_up
 from quietcorpus.mechanisms.tem import radius_of
-from quietcorpus.pipelines.artefacts.distances import distance, mean_interval
-from quietcorpus.pipelines.card.document_losses import (
+from quietcorpus.transforms.privatizers.words import WordMechanism, WordsParameters
+
+from ..artefacts.distances import distance, mean_interval
+from ..card.document_losses import (
     DELTA,
     LENGTHS,
     Flips,
@@ -34,8 +36,8 @@ from quietcorpus.pipelines.card.document_losses import (
     WordLaw,
     document_losses,
 )
-from quietcorpus.pipelines.card.model import Meaning, MeasuredRecall, Spread, Typical
-from quietcorpus.pipelines.card.words import (
+from ..card.model import Meaning, MeasuredRecall, Spread, Typical
+from ..card.words import (
     DOCUMENT_WORDS,
     DRAWS,
     HELD_DRAWS,
@@ -44,7 +46,6 @@ from quietcorpus.pipelines.card.words import (
     SHARING_WORDS,
     sample_of,
 )
-from quietcorpus.transforms.privatizers.words import WordMechanism, WordsParameters
 
 _SEED = 1  # for estimates on public data, which are thus the same for every release
 

@@ -15,21 +15,6 @@ from quietcorpus.indexes.languages import LANGUAGES
 from quietcorpus.indexes.vocabulary import some_of
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.mechanisms.guarantees import MetricPrivacy, Spending, round_up
-from quietcorpus.pipelines.artefacts.distances import distance, matched
-from quietcorpus.pipelines.card import model as card
-from quietcorpus.pipelines.card.document_losses import DELTA, DocumentBudget
-from quietcorpus.pipelines.card.facts import problem_of
-from quietcorpus.pipelines.card.weakness import Weakness, of_guarantee, of_words
-from quietcorpus.pipelines.card.words import word_limits
-from quietcorpus.pipelines.kinds import noise
-from quietcorpus.pipelines.kinds.job import Job, release_documents
-from quietcorpus.pipelines.kinds.kind import Account, Kind
-from quietcorpus.pipelines.kinds.word_meaning import explain_epsilon, gamma_of, law_of
-from quietcorpus.pipelines.spec.search import searching
-from quietcorpus.pipelines.spec.tokenizers import tokenizer_of_index
-from quietcorpus.pipelines.spec.values import LARGEST_EPSILON
-from quietcorpus.pipelines.spec.words import DocumentEpsilon, MatchedEpsilon, WordsSpec
-from quietcorpus.pipelines.storage import places
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.longest import Longest
@@ -38,6 +23,22 @@ from quietcorpus.transforms.privatizers.words import (
     parts_read,
 )
 from quietcorpus.transforms.shards import Tally, Written
+
+from ..artefacts.distances import distance, matched
+from ..card import model as card
+from ..card.document_losses import DELTA, DocumentBudget
+from ..card.facts import problem_of
+from ..card.weakness import Weakness, of_guarantee, of_words
+from ..card.words import word_limits
+from ..spec.search import searching
+from ..spec.tokenizers import tokenizer_of_index
+from ..spec.values import LARGEST_EPSILON
+from ..spec.words import DocumentEpsilon, MatchedEpsilon, WordsSpec
+from ..storage import places
+from . import noise
+from .job import Job, release_documents
+from .kind import Account, Kind
+from .word_meaning import explain_epsilon, gamma_of, law_of
 
 _FEW = 3
 """An index of a corpus's own language knows more than one in so many of its words; of eleven

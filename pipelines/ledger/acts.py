@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from quietcorpus.pipelines.environment.signing import LEDGER_KEY, SigningKey, configured_key
-from quietcorpus.pipelines.ledger.caps import Terms
-from quietcorpus.pipelines.ledger.chain import Chain, Draft
-from quietcorpus.pipelines.ledger.signatures import short
-from quietcorpus.pipelines.ledger.state import State
-from quietcorpus.pipelines.ledger.trust import Trust
 from quietcorpus.transforms.errors import InputError
+
+from ..environment.signing import LEDGER_KEY, SigningKey, configured_key
+from .caps import Terms
+from .chain import Chain, Draft
+from .signatures import short
+from .state import State
+from .trust import Trust
 
 
 def sign(uri: str, head: str | None = None) -> str:

@@ -7,9 +7,10 @@ from fractions import Fraction
 from pydantic import Field
 
 from quietcorpus.mechanisms.guarantees import round_down, round_up
-from quietcorpus.pipelines.card.parameters import Part
-from quietcorpus.pipelines.ledger.book import Ledger
-from quietcorpus.pipelines.ledger.caps import NOTHING, Charge
+
+from ..card.parameters import Part
+from .book import Ledger
+from .caps import NOTHING, Charge
 
 
 class Amount(Part):

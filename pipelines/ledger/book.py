@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from quietcorpus.pipelines.card.parameters import parameters
-from quietcorpus.pipelines.environment.signing import LEDGER_KEY, configured_key
-from quietcorpus.pipelines.ledger import refusals
-from quietcorpus.pipelines.ledger.caps import Terms
-from quietcorpus.pipelines.ledger.chain import Chain, Draft
-from quietcorpus.pipelines.ledger.journal import Damaged
-from quietcorpus.pipelines.ledger.partitions import Partitions
-from quietcorpus.pipelines.ledger.records import (
+from quietcorpus.transforms.errors import InputError, StageError, shown
+
+from ..card.parameters import parameters
+from ..environment.signing import LEDGER_KEY, configured_key
+from ..storage import files as storage
+from ..storage import layout
+from ..storage.places import inside, root
+from . import refusals
+from .caps import Terms
+from .chain import Chain, Draft
+from .journal import Damaged
+from .partitions import Partitions
+from .records import (
     AnyRecord,
     Cancellation,
     Charged,
@@ -22,14 +27,10 @@ from quietcorpus.pipelines.ledger.records import (
     digest,
     version_of,
 )
-from quietcorpus.pipelines.ledger.request import Request
-from quietcorpus.pipelines.ledger.signatures import Signatures
-from quietcorpus.pipelines.ledger.state import State
-from quietcorpus.pipelines.ledger.trust import Trust
-from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage import layout
-from quietcorpus.pipelines.storage.places import inside, root
-from quietcorpus.transforms.errors import InputError, StageError, shown
+from .request import Request
+from .signatures import Signatures
+from .state import State
+from .trust import Trust
 
 _ANY_KEY = "0" * 16  # in a plan, before any partition has a key
 

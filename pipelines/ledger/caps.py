@@ -29,11 +29,12 @@ from quietcorpus.mechanisms.guarantees import (
     ceiling,
 )
 from quietcorpus.mechanisms.madlib import Madlib
-from quietcorpus.pipelines.environment.credentials import refuse_in_spec
-from quietcorpus.pipelines.spec.errors import one_line, plain
-from quietcorpus.pipelines.spec.loading import read_yaml
-from quietcorpus.pipelines.spec.values import Count, Location, Strict, of_key, of_value
 from quietcorpus.transforms.errors import InputError
+
+from ..environment.credentials import refuse_in_spec
+from ..spec.errors import one_line, plain
+from ..spec.loading import read_yaml
+from ..spec.values import Count, Location, Strict, of_key, of_value
 
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]{1,3})?|-?[0-9]+/[0-9]+")
 _LARGEST = 10**18

@@ -8,9 +8,13 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from quietcorpus.pipelines.environment.signing import LEDGER_KEY, SigningKey, configured_key
-from quietcorpus.pipelines.ledger.journal import Damaged, Journal
-from quietcorpus.pipelines.ledger.records import (
+from quietcorpus.transforms.errors import InputError, Unavailable
+from quietcorpus.transforms.store_clock import StoreClock
+
+from ..environment.signing import LEDGER_KEY, SigningKey, configured_key
+from ..storage import places
+from .journal import Damaged, Journal
+from .records import (
     AnyRecord,
     Unreadable,
     digest,
@@ -18,12 +22,9 @@ from quietcorpus.pipelines.ledger.records import (
     new_nonce,
     parse,
 )
-from quietcorpus.pipelines.ledger.signatures import Signatures
-from quietcorpus.pipelines.ledger.state import Impossible, State
-from quietcorpus.pipelines.ledger.trust import Trust
-from quietcorpus.pipelines.storage import places
-from quietcorpus.transforms.errors import InputError, Unavailable
-from quietcorpus.transforms.store_clock import StoreClock
+from .signatures import Signatures
+from .state import Impossible, State
+from .trust import Trust
 
 Draft = dict[str, Any]
 """The fields of a record, without its number, the previous digest, the time, the nonce and the

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from quietcorpus.mechanisms.guarantees import ceiling
-from quietcorpus.pipelines.ledger.caps import Cap, Charge
 from quietcorpus.transforms.errors import InputError
+
+from .caps import Cap, Charge
 
 _TARGET = {"epsilon", "delta", "composition", "approximate_delta", "rho"}
 

@@ -7,16 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from quietcorpus.pipelines.card.model import Card
-from quietcorpus.pipelines.card.parameters import NoiseEntry
-from quietcorpus.pipelines.ledger.book import Ledger
-from quietcorpus.pipelines.ledger.records import Commit, Reservation, digest
-from quietcorpus.pipelines.ledger.trust import Trust
-from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage import layout
-from quietcorpus.pipelines.storage.places import absolute
 from quietcorpus.transforms.errors import InputError, Unavailable, blamed, client_errors
 from quietcorpus.transforms.outages import outage
+
+from ..card.model import Card
+from ..card.parameters import NoiseEntry
+from ..storage import files as storage
+from ..storage import layout
+from ..storage.places import absolute
+from .book import Ledger
+from .records import Commit, Reservation, digest
+from .trust import Trust
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from quietcorpus.pipelines.spec.values import Disjoint
 from quietcorpus.transforms.errors import InputError
+
+from ..spec.values import Disjoint
 
 
 @dataclass(frozen=True)

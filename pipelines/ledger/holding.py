@@ -7,18 +7,19 @@ import logging
 from dataclasses import dataclass, replace
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.card import model as card
-from quietcorpus.pipelines.card.parameters import NoiseEntry
-from quietcorpus.pipelines.card.together import MADE_BY
-from quietcorpus.pipelines.kinds.kind import Kind, asked
-from quietcorpus.pipelines.ledger.book import Ledger
-from quietcorpus.pipelines.ledger.caps import Cost
-from quietcorpus.pipelines.ledger.disjoint import Partition, Sort
-from quietcorpus.pipelines.ledger.records import Reservation, digest
-from quietcorpus.pipelines.ledger.request import Request
-from quietcorpus.pipelines.ledger.state import State
-from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.transforms.errors import StageError
+
+from ..card import model as card
+from ..card.parameters import NoiseEntry
+from ..card.together import MADE_BY
+from ..kinds.kind import Kind, asked
+from ..spec.spec import Spec
+from .book import Ledger
+from .caps import Cost
+from .disjoint import Partition, Sort
+from .records import Reservation, digest
+from .request import Request
+from .state import State
 
 _LOGGER = logging.getLogger("quietcorpus.ledger")
 

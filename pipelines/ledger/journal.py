@@ -14,10 +14,11 @@ import uuid
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from quietcorpus.pipelines.ledger.records import digest
-from quietcorpus.pipelines.storage import places, stores
 from quietcorpus.transforms.errors import InputError, Unavailable, blamed, client_errors
 from quietcorpus.transforms.outages import outage, status_of
+
+from ..storage import places, stores
+from .records import digest
 
 FOLDER = "identifiers"
 _NAME = re.compile(r"([0-9]{8})\.(json|sha256)")

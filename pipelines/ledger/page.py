@@ -9,12 +9,13 @@ from fractions import Fraction
 from typing import Any
 
 from quietcorpus.evaluation.pages import rendered
-from quietcorpus.pipelines.card.parameters import total_cost
-from quietcorpus.pipelines.ledger.balances import share_of
-from quietcorpus.pipelines.ledger.book import Ledger
-from quietcorpus.pipelines.ledger.records import Reservation
-from quietcorpus.pipelines.ledger.state import State
-from quietcorpus.pipelines.ledger.tables import accounts, history, shown, sums
+
+from ..card.parameters import total_cost
+from .balances import share_of
+from .book import Ledger
+from .records import Reservation
+from .state import State
+from .tables import accounts, history, shown, sums
 
 WIDTH, HEIGHT = 600, 120
 """Of a drawing, in its own units."""

@@ -8,12 +8,13 @@ import posixpath
 
 import numpy as np
 
-from quietcorpus.pipelines.ledger.journal import FOLDER, Damaged, create
-from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage import places
 from quietcorpus.transforms.errors import blamed
 from quietcorpus.transforms.outages import outage
 from quietcorpus.transforms.reading.identifiers import DIGEST
+
+from ..storage import files as storage
+from ..storage import places
+from .journal import FOLDER, Damaged, create
 
 
 class Partitions:

@@ -7,15 +7,16 @@ from typing import Any
 
 from quietcorpus.mechanisms.guarantees import ceiling, floor
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.card.parameters import parameters, total_cost
-from quietcorpus.pipelines.kinds.kind import Kind
-from quietcorpus.pipelines.kinds.prepare import prepare
-from quietcorpus.pipelines.ledger.book import Ledger
-from quietcorpus.pipelines.ledger.holding import request, request_of_run, warn_of_uncounted
-from quietcorpus.pipelines.ledger.records import Charged
-from quietcorpus.pipelines.spec.loading import load_spec
-from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.transforms.errors import CapReached, InputError
+
+from ..card.parameters import parameters, total_cost
+from ..kinds.kind import Kind
+from ..kinds.prepare import prepare
+from ..spec.loading import load_spec
+from ..spec.spec import Spec
+from .book import Ledger
+from .holding import request, request_of_run, warn_of_uncounted
+from .records import Charged
 
 
 def plan(paths: Sequence[str]) -> list[dict[str, Any]]:

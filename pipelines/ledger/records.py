@@ -14,11 +14,12 @@ import pydantic
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
 
 from quietcorpus.mechanisms.filters import Concentrated
-from quietcorpus.pipelines.card.parameters import Parameters, parameters
-from quietcorpus.pipelines.ledger.caps import Cap, Charge, Cost
-from quietcorpus.pipelines.ledger.disjoint import Partition, Sort
-from quietcorpus.pipelines.spec.errors import first_line
-from quietcorpus.pipelines.spec.values import Disjoint
+
+from ..card.parameters import Parameters, parameters
+from ..spec.errors import first_line
+from ..spec.values import Disjoint
+from .caps import Cap, Charge, Cost
+from .disjoint import Partition, Sort
 
 SCHEMA_VERSION = 3
 _DIGEST = r"^[0-9a-f]{64}$"

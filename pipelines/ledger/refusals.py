@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from quietcorpus.pipelines.ledger.disjoint import Partition
-from quietcorpus.pipelines.ledger.records import Reservation
-from quietcorpus.pipelines.ledger.request import Request
+from .disjoint import Partition
+from .records import Reservation
+from .request import Request
 
 
 def told(release: str) -> str:

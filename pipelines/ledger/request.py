@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from quietcorpus.pipelines.ledger.caps import Cost
-from quietcorpus.pipelines.ledger.disjoint import Partition
+from .caps import Cost
+from .disjoint import Partition
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,15 @@ from typing import Any, get_args
 from quietcorpus.mechanisms.concentrated import gaussian_epsilon
 from quietcorpus.mechanisms.filters import Composition
 from quietcorpus.mechanisms.guarantees import ceiling, floor
-from quietcorpus.pipelines.card.parameters import parameters, total_cost
-from quietcorpus.pipelines.kinds.prepare import prepare
-from quietcorpus.pipelines.ledger.book import Ledger
-from quietcorpus.pipelines.ledger.caps import Cap, Charge, Cost, FilteredCap
-from quietcorpus.pipelines.ledger.tables import numbers, shown
-from quietcorpus.pipelines.spec.loading import load_spec
-from quietcorpus.pipelines.terminal.table import aligned
 from quietcorpus.transforms.errors import InputError
+
+from ..card.parameters import parameters, total_cost
+from ..kinds.prepare import prepare
+from ..spec.loading import load_spec
+from ..terminal.table import aligned
+from .book import Ledger
+from .caps import Cap, Charge, Cost, FilteredCap
+from .tables import numbers, shown
 
 _PRECISION = 10**6
 

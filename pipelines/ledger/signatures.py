@@ -8,10 +8,11 @@ the whole chain up to the last record, and whoever lacks all of them can add not
 
 from __future__ import annotations
 
-from quietcorpus.pipelines.environment.signing import LEDGER_KEY, SigningKey, is_signed
-from quietcorpus.pipelines.ledger.records import AnyRecord, NewCaps, NewKey, Opening
-from quietcorpus.pipelines.ledger.state import Impossible
 from quietcorpus.transforms.errors import InputError
+
+from ..environment.signing import LEDGER_KEY, SigningKey, is_signed
+from .records import AnyRecord, NewCaps, NewKey, Opening
+from .state import Impossible
 
 
 class Signatures:

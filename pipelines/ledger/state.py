@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from quietcorpus.mechanisms.guarantees import Guarantee, ceiling, floor
-from quietcorpus.pipelines.ledger.caps import NOTHING, Cap, Charge, Cost, MetricCap, UserCap
-from quietcorpus.pipelines.ledger.changes import check_change
-from quietcorpus.pipelines.ledger.disjoint import Partition, Sort, alone, refuse_mixture
-from quietcorpus.pipelines.ledger.records import (
+from quietcorpus.transforms.errors import CapReached, InputError
+
+from .caps import NOTHING, Cap, Charge, Cost, MetricCap, UserCap
+from .changes import check_change
+from .disjoint import Partition, Sort, alone, refuse_mixture
+from .records import (
     AnyRecord,
     Cancellation,
     Charged,
@@ -22,7 +24,6 @@ from quietcorpus.pipelines.ledger.records import (
     Refusal,
     Reservation,
 )
-from quietcorpus.transforms.errors import CapReached, InputError
 
 
 class Impossible(Exception):

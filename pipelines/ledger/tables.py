@@ -7,11 +7,13 @@ from fractions import Fraction
 from typing import Any
 
 from quietcorpus.mechanisms.guarantees import ceiling, floor, round_up
-from quietcorpus.pipelines.card.parameters import total_cost
-from quietcorpus.pipelines.ledger.balances import left_of
-from quietcorpus.pipelines.ledger.book import Ledger
-from quietcorpus.pipelines.ledger.caps import Cap, Charge, FilteredCap, UserCap
-from quietcorpus.pipelines.ledger.records import (
+
+from ..card.parameters import total_cost
+from ..terminal.table import aligned
+from .balances import left_of
+from .book import Ledger
+from .caps import Cap, Charge, FilteredCap, UserCap
+from .records import (
     AnyRecord,
     Cancellation,
     Commit,
@@ -22,8 +24,7 @@ from quietcorpus.pipelines.ledger.records import (
     Refusal,
     Reservation,
 )
-from quietcorpus.pipelines.ledger.state import State
-from quietcorpus.pipelines.terminal.table import aligned
+from .state import State
 
 _SUMS = (("rho", "rho"), ("delta of approximate releases", "approximate_delta"))
 

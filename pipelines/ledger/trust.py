@@ -12,15 +12,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from quietcorpus.pipelines.environment.signing import (
+from quietcorpus.transforms.errors import InputError
+
+from ..environment.signing import (
     LEDGER_KEY,
     LEDGER_PUBLIC_KEY,
     configured_key,
     read_public_key,
 )
-from quietcorpus.pipelines.ledger.records import digest
-from quietcorpus.pipelines.ledger.signatures import Signatures, short
-from quietcorpus.transforms.errors import InputError
+from .records import digest
+from .signatures import Signatures, short
 
 _HEAD = re.compile(r"(0|[1-9][0-9]{0,7}):([0-9a-f]{64})")
 

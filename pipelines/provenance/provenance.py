@@ -10,22 +10,23 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.evaluation.overlap import Pairs, PublicTexts
-from quietcorpus.pipelines.engine.parallel import processors, threads
-from quietcorpus.pipelines.provenance import report as reports
-from quietcorpus.pipelines.provenance.report import Tally
-from quietcorpus.pipelines.provenance.sources import (
+from quietcorpus.transforms.errors import InputError, StageError
+from quietcorpus.transforms.in_turn import in_turn
+from quietcorpus.transforms.reading.documents import Corpus, Documents, Plan
+from quietcorpus.transforms.reading.sources import plan, read, require_unchanged
+
+from ..engine.parallel import processors, threads
+from ..spec.spec import Spec
+from ..terminal.progress import Display, Steps
+from . import report as reports
+from .report import Tally
+from .sources import (
     PublicBatch,
     PublicSource,
     named_in,
     of_artefact,
     of_files,
 )
-from quietcorpus.pipelines.spec.spec import Spec
-from quietcorpus.pipelines.terminal.progress import Display, Steps
-from quietcorpus.transforms.errors import InputError, StageError
-from quietcorpus.transforms.in_turn import in_turn
-from quietcorpus.transforms.reading.documents import Corpus, Documents, Plan
-from quietcorpus.transforms.reading.sources import plan, read, require_unchanged
 
 _AHEAD = 2  # batches that wait for each thread
 

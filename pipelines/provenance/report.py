@@ -12,10 +12,11 @@ import numpy.typing as npt
 
 from quietcorpus.evaluation.overlap import EDITS
 from quietcorpus.evaluation.shingles import LEAST_WORDS
-from quietcorpus.pipelines.provenance.sources import PublicBatch, PublicSource
-from quietcorpus.pipelines.storage import places
-from quietcorpus.pipelines.storage.output import refuse_in_release
 from quietcorpus.transforms.errors import InputError
+
+from ..storage import places
+from ..storage.output import refuse_in_release
+from .sources import PublicBatch, PublicSource
 
 SCHEMA_VERSION = 1
 MOST_DOCUMENTS = 10

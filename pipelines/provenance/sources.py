@@ -11,12 +11,13 @@ import pyarrow as pa
 
 from quietcorpus.indexes.candidates import TEXT
 from quietcorpus.indexes.folder import MANIFEST
-from quietcorpus.pipelines.artefacts.public_documents import batches
-from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.artefacts.pool import PoolSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import Corpus
+
+from ..artefacts.public_documents import batches
+from ..spec.spec import Spec
 
 
 @dataclass(frozen=True)

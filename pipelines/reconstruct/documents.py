@@ -14,13 +14,14 @@ from quietcorpus.mechanisms.bags import Bags
 from quietcorpus.mechanisms.decompression import Decompression
 from quietcorpus.mechanisms.factors import means
 from quietcorpus.mechanisms.noisy_counts import draw, relative
-from quietcorpus.pipelines.card.model import File
-from quietcorpus.pipelines.reconstruct.fit import Counts, Fitted, Floats, sample
-from quietcorpus.pipelines.reconstruct.noisy_release import NoisyRelease
-from quietcorpus.pipelines.reconstruct.part import FilePart
-from quietcorpus.pipelines.reconstruct.workers import Workers
 from quietcorpus.transforms.privatizers.bags import as_lists
 from quietcorpus.transforms.shards import Written, write_tables
+
+from ..card.model import File
+from .fit import Counts, Fitted, Floats, sample
+from .noisy_release import NoisyRelease
+from .part import FilePart
+from .workers import Workers
 
 
 def documents(

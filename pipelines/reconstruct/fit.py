@@ -30,11 +30,12 @@ from quietcorpus.mechanisms.factors import (
     step,
     updated,
 )
-from quietcorpus.pipelines.engine.parallel import processors
-from quietcorpus.pipelines.reconstruct.part import FilePart
-from quietcorpus.pipelines.reconstruct.workers import Workers
-from quietcorpus.pipelines.storage.files import write_whole
-from quietcorpus.pipelines.terminal.progress import Steps
+
+from ..engine.parallel import processors
+from ..storage.files import write_whole
+from ..terminal.progress import Steps
+from .part import FilePart
+from .workers import Workers
 
 STARTS, PASSES = 4, 60
 STEPS_TO_FIT = 2

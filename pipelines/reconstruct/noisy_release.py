@@ -14,16 +14,17 @@ import pyarrow as pa
 
 from quietcorpus.mechanisms.decompression import Decompression
 from quietcorpus.mechanisms.noisy_counts import decay_of
-from quietcorpus.pipelines.card.bags import BagOfWordsMechanism
-from quietcorpus.pipelines.card.model import Card, File
-from quietcorpus.pipelines.card.verify import verify
-from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage import layout
-from quietcorpus.pipelines.storage.places import absolute
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import BATCH_DOCUMENTS
 from quietcorpus.transforms.reading.parquet_files import open_file
 from quietcorpus.transforms.shards import Written, write_tables
+
+from ..card.bags import BagOfWordsMechanism
+from ..card.model import Card, File
+from ..card.verify import verify
+from ..storage import files as storage
+from ..storage import layout
+from ..storage.places import absolute
 
 BINS = "bins"
 _MOST_BINS = 20_000

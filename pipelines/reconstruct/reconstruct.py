@@ -14,28 +14,29 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.mechanisms.factors import Prior
-from quietcorpus.pipelines.card import page
-from quietcorpus.pipelines.card.model import Card, File, Reconstruction
-from quietcorpus.pipelines.engine.parallel import Backend
-from quietcorpus.pipelines.environment.signing import RELEASE_KEY, configured_key
-from quietcorpus.pipelines.environment.version import (
+from quietcorpus.transforms.artefacts.folders import scratch
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.shards import Written, staged_content
+
+from ..card import page
+from ..card.model import Card, File, Reconstruction
+from ..engine.parallel import Backend
+from ..environment.signing import RELEASE_KEY, configured_key
+from ..environment.version import (
     environment_digest,
     quietcorpus_version,
     same_code,
     software,
 )
-from quietcorpus.pipelines.reconstruct.documents import documents
-from quietcorpus.pipelines.reconstruct.fit import STEPS_TO_FIT, Fitted, SavedFactors, fit
-from quietcorpus.pipelines.reconstruct.noisy_release import NoisyRelease
-from quietcorpus.pipelines.reconstruct.part import FilePart
-from quietcorpus.pipelines.reconstruct.workers import Workers, workers
-from quietcorpus.pipelines.storage.claims import Run
-from quietcorpus.pipelines.storage.output import Output
-from quietcorpus.pipelines.storage.places import inside
-from quietcorpus.pipelines.terminal.progress import Steps
-from quietcorpus.transforms.artefacts.folders import scratch
-from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.shards import Written, staged_content
+from ..storage.claims import Run
+from ..storage.output import Output
+from ..storage.places import inside
+from ..terminal.progress import Steps
+from .documents import documents
+from .fit import STEPS_TO_FIT, Fitted, SavedFactors, fit
+from .noisy_release import NoisyRelease
+from .part import FilePart
+from .workers import Workers, workers
 
 _KEPT = "factors.npz"
 

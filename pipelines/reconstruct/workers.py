@@ -15,14 +15,15 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from quietcorpus.evaluation.calibration import limited
-from quietcorpus.pipelines.engine.parallel import (
+
+from ..engine.parallel import (
     Backend,
     processors,
     ray_session,
     require_ray,
     threads,
 )
-from quietcorpus.pipelines.reconstruct.part import FilePart, Source
+from .part import FilePart, Source
 
 Sums = npt.NDArray[np.float64]
 Advance = Callable[[int], object]

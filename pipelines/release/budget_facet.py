@@ -8,10 +8,10 @@ from typing import Any
 
 from pydantic import Field
 
-from quietcorpus.pipelines.card.model import Card
-from quietcorpus.pipelines.card.parameters import Part
-from quietcorpus.pipelines.ledger.balances import Balance
-from quietcorpus.pipelines.spec.spec import Spec
+from ..card.model import Card
+from ..card.parameters import Part
+from ..ledger.balances import Balance
+from ..spec.spec import Spec
 
 NAME = "quietcorpus_budget"
 URN = "urn:quietcorpus:budget-facet:1"

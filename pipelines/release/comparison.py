@@ -8,13 +8,14 @@ from dataclasses import replace
 import apache_beam as beam
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.kinds.job import Job, refuse_repeated, splits_of
-from quietcorpus.pipelines.kinds.run_files import WriteRunFiles, read_run_files
-from quietcorpus.pipelines.release.tallies import check_passes, check_unchanged
 from quietcorpus.transforms.errors import StageError
 from quietcorpus.transforms.identify import IdentifyDocuments
 from quietcorpus.transforms.reading.identifiers import DIGEST_BYTES, TAG, kept
 from quietcorpus.transforms.shards import TALLIES, Tally
+
+from ..kinds.job import Job, refuse_repeated, splits_of
+from ..kinds.run_files import WriteRunFiles, read_run_files
+from .tallies import check_passes, check_unchanged
 
 
 def identify(

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from quietcorpus.mechanisms.guarantees import DocumentPrivacy, Guarantee
-from quietcorpus.pipelines.card import limits, statements
-from quietcorpus.pipelines.card import model as card
-from quietcorpus.pipelines.card.block import resolved, stated
-from quietcorpus.pipelines.card.mechanism import Mechanism, class_of
-from quietcorpus.pipelines.card.model import Card
-from quietcorpus.pipelines.environment.version import code_digest, software
-from quietcorpus.pipelines.kinds.kind import Account, Kind
-from quietcorpus.pipelines.spec.mechanism import MechanismSpec
-from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.transforms.release import released_names
 from quietcorpus.transforms.shards import Tally, Written
+
+from ..card import limits, statements
+from ..card import model as card
+from ..card.block import resolved, stated
+from ..card.mechanism import Mechanism, class_of
+from ..card.model import Card
+from ..environment.version import code_digest, software
+from ..kinds.kind import Account, Kind
+from ..spec.mechanism import MechanismSpec
+from ..spec.spec import Spec
 
 
 def counts_are_told(kind: Kind, total: Guarantee) -> bool:

@@ -11,23 +11,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.card import statements
-from quietcorpus.pipelines.card.model import Card
-from quietcorpus.pipelines.card.parameters import Parameters
-from quietcorpus.pipelines.engine.engine import Engine
-from quietcorpus.pipelines.environment.keys import master_key
-from quietcorpus.pipelines.environment.signing import RELEASE_KEY, configured_key
-from quietcorpus.pipelines.kinds.kind import Kind
-from quietcorpus.pipelines.ledger.plan import of_run
-from quietcorpus.pipelines.release import existing, needs
-from quietcorpus.pipelines.release.describe import counts_are_told
-from quietcorpus.pipelines.release.identity import run as run_of
-from quietcorpus.pipelines.release.release import begun, heed_columns
-from quietcorpus.pipelines.release.sample import Sample, Unsampled, timed
-from quietcorpus.pipelines.spec.spec import Spec
-from quietcorpus.pipelines.spec.values import Reason
-from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.reading.documents import Plan
+
+from ..card import statements
+from ..card.model import Card
+from ..card.parameters import Parameters
+from ..engine.engine import Engine
+from ..environment.keys import master_key
+from ..environment.signing import RELEASE_KEY, configured_key
+from ..kinds.kind import Kind
+from ..ledger.plan import of_run
+from ..spec.spec import Spec
+from ..spec.values import Reason
+from ..terminal.progress import Steps
+from . import existing, needs
+from .describe import counts_are_told
+from .identity import run as run_of
+from .release import begun, heed_columns
+from .sample import Sample, Unsampled, timed
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,16 @@ from typing import Any
 import pydantic
 from apache_beam.io.filesystem import BeamIOError
 
-from quietcorpus.pipelines.card.block import stated
-from quietcorpus.pipelines.card.model import Card, LedgerEntry
-from quietcorpus.pipelines.kinds.prepare import prepare
-from quietcorpus.pipelines.release.describe import kept
-from quietcorpus.pipelines.spec.spec import Spec
-from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage.output import Output
 from quietcorpus.transforms.errors import InputError, blamed
 from quietcorpus.transforms.outages import outage
+
+from ..card.block import stated
+from ..card.model import Card, LedgerEntry
+from ..kinds.prepare import prepare
+from ..spec.spec import Spec
+from ..storage import files as storage
+from ..storage.output import Output
+from .describe import kept
 
 
 def complete(spec: Spec) -> Card | None:

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.environment.version import (
+from quietcorpus.transforms.reading.documents import Plan
+
+from ..environment.version import (
     environment_digest,
     libraries,
     quietcorpus_version,
 )
-from quietcorpus.pipelines.kinds.kind import Kind, asked
-from quietcorpus.pipelines.spec.spec import Spec
-from quietcorpus.pipelines.storage.claims import MASTER_KEY, Run
-from quietcorpus.transforms.reading.documents import Plan
+from ..kinds.kind import Kind, asked
+from ..spec.spec import Spec
+from ..storage.claims import MASTER_KEY, Run
 
 
 def run(spec: Spec, plan: Plan, kind: Kind, key: ReleaseKey) -> Run:

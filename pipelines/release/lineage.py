@@ -15,18 +15,19 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from quietcorpus.indexes.folder import MANIFEST
-from quietcorpus.pipelines.environment.version import quietcorpus_version
-from quietcorpus.pipelines.release.budget_facet import NAME, BudgetFacet
-from quietcorpus.pipelines.storage.places import is_local, root
-from quietcorpus.pipelines.terminal.observer import Numbers
+
+from ..environment.version import quietcorpus_version
+from ..storage.places import is_local, root
+from ..terminal.observer import Numbers
+from .budget_facet import NAME, BudgetFacet
 
 if TYPE_CHECKING:
     from openlineage.client import OpenLineageClient
     from openlineage.client.event_v2 import InputDataset, OutputDataset, RunState
 
-    from quietcorpus.pipelines.card.model import Card
-    from quietcorpus.pipelines.release.summary import RunSummary
-    from quietcorpus.pipelines.spec.spec import Spec
+    from ..card.model import Card
+    from ..spec.spec import Spec
+    from .summary import RunSummary
 
 _PREFIX = "OPENLINEAGE__"
 _FILE = "openlineage.yml"

@@ -13,14 +13,15 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Protocol, TypeAlias
 
-from quietcorpus.pipelines.card.model import Card
-from quietcorpus.pipelines.ledger.balances import Balance
-from quietcorpus.pipelines.release import lineage, telemetry
-from quietcorpus.pipelines.release.summary import RunSummary
-from quietcorpus.pipelines.spec.spec import Spec
-from quietcorpus.pipelines.terminal.observer import Numbers
 from quietcorpus.transforms.errors import InputError, StageError
 from quietcorpus.transforms.outages import outage
+
+from ..card.model import Card
+from ..ledger.balances import Balance
+from ..spec.spec import Spec
+from ..terminal.observer import Numbers
+from . import lineage, telemetry
+from .summary import RunSummary
 
 _LOGGER = logging.getLogger("quietcorpus.release")
 _PATIENCE_SECONDS = 5.0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from quietcorpus.pipelines.spec.spec import Spec
-from quietcorpus.pipelines.storage.places import root
-from quietcorpus.pipelines.storage.reachable import Need, require
-from quietcorpus.pipelines.storage.stores import is_supported
+from ..spec.spec import Spec
+from ..storage.places import root
+from ..storage.reachable import Need, require
+from ..storage.stores import is_supported
 
 
 def check(spec: Spec, *, writing: bool = True) -> None:

@@ -13,18 +13,6 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
 
-from quietcorpus.pipelines.card.model import Card
-from quietcorpus.pipelines.engine.engine import GraphIsValid
-from quietcorpus.pipelines.ledger.balances import Balance, balances
-from quietcorpus.pipelines.release.listeners import Audience
-from quietcorpus.pipelines.release.summary import Outcome, Reason, RunSummary, Step
-from quietcorpus.pipelines.spec.spec import Spec
-from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage.output import Output
-from quietcorpus.pipelines.storage.places import inside
-from quietcorpus.pipelines.terminal.failures import exit_code
-from quietcorpus.pipelines.terminal.logs import about
-from quietcorpus.pipelines.terminal.observer import Numbers
 from quietcorpus.transforms.errors import (
     CapReached,
     ClaimHeld,
@@ -35,6 +23,19 @@ from quietcorpus.transforms.errors import (
     Unavailable,
 )
 from quietcorpus.transforms.outages import Requests, outage
+
+from ..card.model import Card
+from ..engine.engine import GraphIsValid
+from ..ledger.balances import Balance, balances
+from ..spec.spec import Spec
+from ..storage import files as storage
+from ..storage.output import Output
+from ..storage.places import inside
+from ..terminal.failures import exit_code
+from ..terminal.logs import about
+from ..terminal.observer import Numbers
+from .listeners import Audience
+from .summary import Outcome, Reason, RunSummary, Step
 
 _LOGGER = logging.getLogger("quietcorpus.release")
 _PATIENCE_SECONDS = 30.0

@@ -8,26 +8,41 @@ from contextlib import suppress
 from functools import cache
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.card import page
-from quietcorpus.pipelines.card.model import Card
-from quietcorpus.pipelines.card.weakness import Weakness, of_documents, of_key, refuse
-from quietcorpus.pipelines.engine.engine import Engine
-from quietcorpus.pipelines.engine.interruption import interruptible
-from quietcorpus.pipelines.environment.keys import WorkerKey, configured_master_key, master_key
-from quietcorpus.pipelines.environment.signing import RELEASE_KEY, SigningKey, configured_key
-from quietcorpus.pipelines.kinds import kept_columns
-from quietcorpus.pipelines.kinds.job import Job
-from quietcorpus.pipelines.kinds.kind import Kind
-from quietcorpus.pipelines.kinds.prepare import prepare
-from quietcorpus.pipelines.kinds.run_files import read_run_files
-from quietcorpus.pipelines.ledger.holding import HeldReservation, foresee, hold
-from quietcorpus.pipelines.release import existing
-from quietcorpus.pipelines.release.comparison import identifiers, identify
-from quietcorpus.pipelines.release.describe import counts_are_told, describe
-from quietcorpus.pipelines.release.identity import run as run_of
-from quietcorpus.pipelines.release.resuming import TRIES, persistently, tell_kept, tried
-from quietcorpus.pipelines.release.summary import Step
-from quietcorpus.pipelines.release.tallies import (
+from quietcorpus.transforms.errors import InputError, NoisyOutcome, StageError
+from quietcorpus.transforms.finished import FinishedShards
+from quietcorpus.transforms.parts import doubled
+from quietcorpus.transforms.reading.documents import Plan
+from quietcorpus.transforms.reading.sources import plan
+from quietcorpus.transforms.shards import Written, make_shards, staged_content
+
+from ..card import page
+from ..card.model import Card
+from ..card.weakness import Weakness, of_documents, of_key, refuse
+from ..engine.engine import Engine
+from ..engine.interruption import interruptible
+from ..environment.keys import WorkerKey, configured_master_key, master_key
+from ..environment.signing import RELEASE_KEY, SigningKey, configured_key
+from ..kinds import kept_columns
+from ..kinds.job import Job
+from ..kinds.kind import Kind
+from ..kinds.prepare import prepare
+from ..kinds.run_files import read_run_files
+from ..ledger.holding import HeldReservation, foresee, hold
+from ..spec.spec import Spec
+from ..spec.values import Reason
+from ..storage import files as storage
+from ..storage import places
+from ..storage.output import Output
+from ..storage.publishing import Staging
+from ..terminal.observer import Numbers, Observer
+from ..terminal.progress import Display, Steps
+from . import existing
+from .comparison import identifiers, identify
+from .describe import counts_are_told, describe
+from .identity import run as run_of
+from .resuming import TRIES, persistently, tell_kept, tried
+from .summary import Step
+from .tallies import (
     check_files,
     check_opens,
     check_passes,
@@ -35,21 +50,7 @@ from quietcorpus.pipelines.release.tallies import (
     check_unchanged,
     is_unchanged,
 )
-from quietcorpus.pipelines.release.watching import Build, run_watched
-from quietcorpus.pipelines.spec.spec import Spec
-from quietcorpus.pipelines.spec.values import Reason
-from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage import places
-from quietcorpus.pipelines.storage.output import Output
-from quietcorpus.pipelines.storage.publishing import Staging
-from quietcorpus.pipelines.terminal.observer import Numbers, Observer
-from quietcorpus.pipelines.terminal.progress import Display, Steps
-from quietcorpus.transforms.errors import InputError, NoisyOutcome, StageError
-from quietcorpus.transforms.finished import FinishedShards
-from quietcorpus.transforms.parts import doubled
-from quietcorpus.transforms.reading.documents import Plan
-from quietcorpus.transforms.reading.sources import plan
-from quietcorpus.transforms.shards import Written, make_shards, staged_content
+from .watching import Build, run_watched
 
 _LOGGER = logging.getLogger("quietcorpus.release")
 

@@ -13,12 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from quietcorpus.pipelines.kinds.job import Job
-from quietcorpus.pipelines.storage.files import listed
-from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.errors import StoreUnavailable, WorkerLost, client_errors
 from quietcorpus.transforms.finished import records_in, with_records
 from quietcorpus.transforms.shards import Written, data_file
+
+from ..kinds.job import Job
+from ..storage.files import listed
+from ..terminal.progress import Steps
 
 _LOGGER = logging.getLogger("quietcorpus.release")
 _T = TypeVar("_T")

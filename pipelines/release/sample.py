@@ -20,17 +20,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.engine.engine import Engine
-from quietcorpus.pipelines.environment.keys import WorkerKey, master_key
-from quietcorpus.pipelines.kinds.job import Job
-from quietcorpus.pipelines.kinds.kind import Kind
-from quietcorpus.pipelines.spec.spec import Spec
-from quietcorpus.pipelines.terminal.observer import Observer
 from quietcorpus.transforms.errors import InputError, StageError
 from quietcorpus.transforms.reading.documents import Plan
 from quietcorpus.transforms.reading.parquet_files import text_bytes
 from quietcorpus.transforms.reading.sources import plan
 from quietcorpus.transforms.shards import make_shards
+
+from ..engine.engine import Engine
+from ..environment.keys import WorkerKey, master_key
+from ..kinds.job import Job
+from ..kinds.kind import Kind
+from ..spec.spec import Spec
+from ..terminal.observer import Observer
 
 _GROWTH = 8
 _ENOUGH = 2.0  # times as long as the first run: most of the time is then the documents'

@@ -10,9 +10,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from quietcorpus.pipelines.card.model import LedgerEntry
-from quietcorpus.pipelines.card.parameters import Parameters, Part
-from quietcorpus.pipelines.ledger.balances import Balance
+from ..card.model import LedgerEntry
+from ..card.parameters import Parameters, Part
+from ..ledger.balances import Balance
 
 Outcome = Literal["published", "existed", "valid", "refused", "failed", "interrupted", "unknown"]
 Reason = Literal[

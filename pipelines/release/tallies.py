@@ -8,14 +8,15 @@ from collections.abc import Callable, Iterable, Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from quietcorpus.pipelines.card.page import LARGEST, within
-from quietcorpus.pipelines.kinds.job import Job
-from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.transforms.errors import InputError, StageError, blamed
 from quietcorpus.transforms.parts import require_all
 from quietcorpus.transforms.reading.documents import Split
 from quietcorpus.transforms.reading.sources import require_unchanged, states
 from quietcorpus.transforms.shards import Tally, Written, data_file
+
+from ..card.page import LARGEST, within
+from ..kinds.job import Job
+from ..spec.spec import Spec
 
 _LOGGER = logging.getLogger("quietcorpus.release")
 

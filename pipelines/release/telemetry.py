@@ -16,17 +16,18 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from quietcorpus.pipelines.environment.version import quietcorpus_version
-from quietcorpus.pipelines.terminal.observer import Numbers
 from quietcorpus.transforms.errors import InputError, Unavailable
+
+from ..environment.version import quietcorpus_version
+from ..terminal.observer import Numbers
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics import MeterProvider
 
-    from quietcorpus.pipelines.card.model import Card
-    from quietcorpus.pipelines.ledger.balances import Balance
-    from quietcorpus.pipelines.release.summary import RunSummary
-    from quietcorpus.pipelines.spec.spec import Spec
+    from ..card.model import Card
+    from ..ledger.balances import Balance
+    from ..spec.spec import Spec
+    from .summary import RunSummary
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT")
 _PROTOCOLS = ("OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")

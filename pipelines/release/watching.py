@@ -10,12 +10,13 @@ from typing import TypeAlias
 from apache_beam import Pipeline
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.engine.engine import Engine
-from quietcorpus.pipelines.kinds.job import Job
-from quietcorpus.pipelines.storage.staging import shards_written
-from quietcorpus.pipelines.terminal.observer import STAGES, Observer
-from quietcorpus.pipelines.terminal.progress import Pace
 from quietcorpus.transforms.reports import Reader, Reports, Work, reporting
+
+from ..engine.engine import Engine
+from ..kinds.job import Job
+from ..storage.staging import shards_written
+from ..terminal.observer import STAGES, Observer
+from ..terminal.progress import Pace
 
 Build: TypeAlias = Callable[[Pipeline], None]
 """A function that builds a pipeline."""

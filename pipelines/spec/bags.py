@@ -11,9 +11,10 @@ from pydantic import Field, WithJsonSchema, model_validator
 from quietcorpus.indexes.assignment import Assignment
 from quietcorpus.indexes.compression import Method
 from quietcorpus.mechanisms.bag_of_words import Accounting
-from quietcorpus.pipelines.spec.limited_precision import LimitedPrecisionSpec
-from quietcorpus.pipelines.spec.public_vectors import PublicVectors
-from quietcorpus.pipelines.spec.values import (
+
+from .limited_precision import LimitedPrecisionSpec
+from .public_vectors import PublicVectors
+from .values import (
     Count,
     Epsilon,
     Strict,

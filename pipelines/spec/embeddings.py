@@ -13,11 +13,11 @@ from pydantic import (
     model_validator,
 )
 
-from quietcorpus.pipelines.spec.mechanism import MechanismSpec
-from quietcorpus.pipelines.spec.public_vectors import PublicVectors
-from quietcorpus.pipelines.spec.search import unless_given
-from quietcorpus.pipelines.spec.tokenizers import TokenizerSpec
-from quietcorpus.pipelines.spec.users import (
+from .mechanism import MechanismSpec
+from .public_vectors import PublicVectors
+from .search import unless_given
+from .tokenizers import TokenizerSpec
+from .users import (
     MOST_USERS,
     GroupBudgets,
     budgets_key,
@@ -25,7 +25,7 @@ from quietcorpus.pipelines.spec.users import (
     require_one_budget,
     user_columns,
 )
-from quietcorpus.pipelines.spec.values import (
+from .values import (
     Column,
     Count,
     Delta,
@@ -35,7 +35,7 @@ from quietcorpus.pipelines.spec.values import (
     of_key,
     one_of,
 )
-from quietcorpus.pipelines.spec.vocabulary import UserVocabularySpec
+from .vocabulary import UserVocabularySpec
 
 MOST_TOKENS = 10_000  # of a user: training holds all pairs of their words in memory
 MOST_DIMENSIONS = 1_024

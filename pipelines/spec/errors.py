@@ -13,10 +13,11 @@ import pydantic
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from quietcorpus.pipelines import registry
-from quietcorpus.pipelines.spec import mechanism
-from quietcorpus.pipelines.spec.mechanism import MechanismSpec, block_of
 from quietcorpus.transforms.errors import MOST_SHOWN, key_shown, shown
+
+from .. import registry
+from . import mechanism
+from .mechanism import MechanismSpec, block_of
 
 _LIBRARIES = ("numpy", "pandas", "polars", "pyarrow", "datasets", "duckdb", "pyspark")
 _EXPECTED = {"string_type": "a string", "tuple_type": "a list", "list_type": "a list"}

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from quietcorpus.pipelines.spec.limited_precision import LimitedPrecisionSpec
+from .limited_precision import LimitedPrecisionSpec
 
 
 class HistogramSpec(LimitedPrecisionSpec):

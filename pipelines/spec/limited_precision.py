@@ -9,14 +9,15 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from quietcorpus.mechanisms.geometric import MINIMUM_RATE
-from quietcorpus.pipelines.spec.mechanism import MechanismSpec
-from quietcorpus.pipelines.spec.tokenizers import TokenizerSpec
-from quietcorpus.pipelines.spec.values import (
+
+from .mechanism import MechanismSpec
+from .tokenizers import TokenizerSpec
+from .values import (
     Count,
     Epsilon,
     of_key,
 )
-from quietcorpus.pipelines.spec.vocabulary import VocabularySpec
+from .vocabulary import VocabularySpec
 
 
 def check_rate(key: str, epsilon: Fraction, precision: int) -> None:

@@ -10,10 +10,11 @@ import pydantic
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from quietcorpus.pipelines.environment.credentials import refuse_in_spec
-from quietcorpus.pipelines.spec.errors import one_line, plain
-from quietcorpus.pipelines.spec.spec import Spec
 from quietcorpus.transforms.errors import InputError, shown
+
+from ..environment.credentials import refuse_in_spec
+from .errors import one_line, plain
+from .spec import Spec
 
 
 def load_spec(path: str, changes: Mapping[str, str] | None = None) -> Spec:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import BeforeValidator, GetJsonSchemaHandler, SerializeAsAny
 from pydantic_core import CoreSchema, PydanticCustomError
 
-from quietcorpus.pipelines import registry
-from quietcorpus.pipelines.spec.values import (
+from .. import registry
+from .values import (
     Strict,
     of_value,
 )

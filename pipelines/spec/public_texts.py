@@ -8,15 +8,17 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import ConfigDict, Field, StrictBool, field_validator, model_validator
 
 from quietcorpus.indexes.folder import MANIFEST
-from quietcorpus.pipelines.spec.mechanism import MechanismSpec
-from quietcorpus.pipelines.spec.users import (
+from quietcorpus.transforms.artefacts.encoder import PACKAGED
+
+from .mechanism import MechanismSpec
+from .users import (
     MOST_USERS,
     GroupBudgets,
     refuse_text,
     require_one_budget,
     user_columns,
 )
-from quietcorpus.pipelines.spec.values import (
+from .values import (
     Column,
     Count,
     Delta,
@@ -27,7 +29,6 @@ from quietcorpus.pipelines.spec.values import (
     at_most,
     of_key,
 )
-from quietcorpus.transforms.artefacts.encoder import PACKAGED
 
 MOST_NEAREST = 1_000
 MOST_LABELS = 100

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from quietcorpus.pipelines.spec.values import Location, Strict
+from .values import Location, Strict
 
 
 class PublicVectors(Strict):

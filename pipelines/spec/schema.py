@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema
 
-from quietcorpus.pipelines.spec.spec import Spec
+from .spec import Spec
 
 
 class _Untitled(GenerateJsonSchema):

@@ -13,7 +13,8 @@ from quietcorpus.indexes.search import (
     SearchEngine,
     Searching,
 )
-from quietcorpus.pipelines.spec.values import Count, Strict, of_key
+
+from .values import Count, Strict, of_key
 
 
 class SearchSpec(Strict):

@@ -18,9 +18,12 @@ from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.indexes.search import VECTOR_ENGINES
 from quietcorpus.mechanisms.deep_candidate import Utility
 from quietcorpus.mechanisms.euclidean_noise import LARGEST_DIMENSIONS
-from quietcorpus.pipelines.spec.mechanism import MechanismSpec
-from quietcorpus.pipelines.spec.search import SearchSpec, unless_given
-from quietcorpus.pipelines.spec.values import (
+from quietcorpus.transforms.artefacts.encoder import PACKAGED
+from quietcorpus.transforms.privatizers.sentences import SentenceMechanism
+
+from .mechanism import MechanismSpec
+from .search import SearchSpec, unless_given
+from .values import (
     Count,
     Epsilon,
     Location,
@@ -29,8 +32,6 @@ from quietcorpus.pipelines.spec.values import (
     of_key,
     only,
 )
-from quietcorpus.transforms.artefacts.encoder import PACKAGED
-from quietcorpus.transforms.privatizers.sentences import SentenceMechanism
 
 MOST_SENTENCES = 1_024  # of a document: what a worker encodes at a time must fit its memory
 

@@ -13,9 +13,13 @@ from typing import Annotated, Any, Literal
 import pydantic
 from pydantic import BeforeValidator, Field, model_validator
 
-from quietcorpus.pipelines import registry
-from quietcorpus.pipelines.spec.mechanism import AnyMechanism
-from quietcorpus.pipelines.spec.values import (
+from quietcorpus.transforms.errors import shown
+from quietcorpus.transforms.reading.documents import Corpus
+
+from .. import registry
+from ..storage.places import inside, root
+from .mechanism import AnyMechanism
+from .values import (
     NAME,
     Accepted,
     Column,
@@ -24,9 +28,6 @@ from quietcorpus.pipelines.spec.values import (
     Strict,
     of_key,
 )
-from quietcorpus.pipelines.storage.places import inside, root
-from quietcorpus.transforms.errors import shown
-from quietcorpus.transforms.reading.documents import Corpus
 
 
 def check_kept(text: str, id_column: str | None, keep: Sequence[str]) -> None:

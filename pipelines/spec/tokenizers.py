@@ -9,8 +9,9 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag
 from quietcorpus.indexes.languages import LANGUAGES
 from quietcorpus.indexes.tokenizers import ICU_WORDS_NAME, NAMES, Tokenizer, TokenizerError
 from quietcorpus.indexes.word_index import WordIndex
-from quietcorpus.pipelines.spec.values import Strict, of_key, of_value
 from quietcorpus.transforms.errors import InputError, shown
+
+from .values import Strict, of_key, of_value
 
 Named = Literal["unicode-words-v2", "icu-words-v2", "unicode-words-v1", "icu-words-v1"]
 KEY = "mechanism.tokenizer"

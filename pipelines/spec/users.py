@@ -9,7 +9,9 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, model_validator
 
 from quietcorpus.mechanisms.guarantees import ceiling
-from quietcorpus.pipelines.spec.values import (
+from quietcorpus.transforms.errors import shown
+
+from .values import (
     Column,
     Epsilon,
     Name,
@@ -18,7 +20,6 @@ from quietcorpus.pipelines.spec.values import (
     of_value,
     one_of,
 )
-from quietcorpus.transforms.errors import shown
 
 MOST_USERS = 10**12
 MOST_GROUPS = 100  # each takes a second or so to solve for its rate or norm

@@ -18,7 +18,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from quietcorpus.pipelines.storage.places import absolute, problem_of
+from ..storage.places import absolute, problem_of
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
 """The pattern of the ids of releases and of partitions."""

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from quietcorpus.pipelines.spec.values import (
+from .values import (
     Count,
     Delta,
     Epsilon,

@@ -18,10 +18,12 @@ from pydantic import (
 
 from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.mechanisms.document_loss import LARGEST_DELTA, LARGEST_WORDS, LEAST_DELTA
-from quietcorpus.pipelines.spec.mechanism import MechanismSpec
-from quietcorpus.pipelines.spec.search import SearchSpec, unless_given
-from quietcorpus.pipelines.spec.tokenizers import TokenizerSpec
-from quietcorpus.pipelines.spec.values import (
+from quietcorpus.transforms.privatizers.words import WordMechanism, engines_of
+
+from .mechanism import MechanismSpec
+from .search import SearchSpec, unless_given
+from .tokenizers import TokenizerSpec
+from .values import (
     Count,
     Delta,
     Distance,
@@ -34,7 +36,6 @@ from quietcorpus.pipelines.spec.values import (
     of_value,
     one_of,
 )
-from quietcorpus.transforms.privatizers.words import WordMechanism, engines_of
 
 
 class Matching(Strict):

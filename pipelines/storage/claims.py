@@ -19,10 +19,11 @@ from typing import Any
 
 import orjson
 
-from quietcorpus.pipelines.storage import stores
-from quietcorpus.pipelines.storage.files import delete_folder
-from quietcorpus.pipelines.storage.staging import is_staging, new_staging
 from quietcorpus.transforms.errors import ClaimHeld, InputError, Unavailable
+
+from . import stores
+from .files import delete_folder
+from .staging import is_staging, new_staging
 
 STALE_SECONDS = 15 * 60.0
 """A run is taken for dead after so long without a sign of life, by the store's clock."""

@@ -13,11 +13,12 @@ import pyarrow as pa
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
-from quietcorpus.pipelines.storage import stores
-from quietcorpus.pipelines.storage.places import is_local
 from quietcorpus.transforms.errors import InputError, client_errors
 from quietcorpus.transforms.reading.parquet_files import table_in
 from quietcorpus.transforms.shards import Written
+
+from . import stores
+from .places import is_local
 
 _LOGGER = logging.getLogger("quietcorpus.storage")
 

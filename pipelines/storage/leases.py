@@ -6,8 +6,9 @@ import logging
 import threading
 from typing import Any
 
-from quietcorpus.pipelines.storage import claims
 from quietcorpus.transforms.errors import ClaimHeld
+
+from . import claims
 
 _LOGGER = logging.getLogger("quietcorpus.storage")
 BEAT_SECONDS = 60.0

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from apache_beam.io.filesystem import BeamIOError
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.storage import claims, places, publishing, stores
-from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage.layout import CARD
-from quietcorpus.pipelines.storage.staging import abandoned_areas, has_records, staging_area
 from quietcorpus.transforms.errors import InputError, blamed
+
+from . import claims, places, publishing, stores
+from . import files as storage
+from .layout import CARD
+from .staging import abandoned_areas, has_records, staging_area
 
 _LOGGER = logging.getLogger("quietcorpus.storage")
 _BLOCK = 1 << 22

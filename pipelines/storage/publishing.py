@@ -13,18 +13,19 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.storage import claims, layout, stores
-from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage.leases import Lease
-from quietcorpus.pipelines.storage.staging import (
+from quietcorpus.transforms.errors import ClaimHeld, InputError, StageError
+from quietcorpus.transforms.in_turn import in_turn
+from quietcorpus.transforms.shards import Written, staged_content
+
+from . import claims, layout, stores
+from . import files as storage
+from .leases import Lease
+from .staging import (
     RELEASE,
     abort_uploads_of,
     has_records,
     stagings_of,
 )
-from quietcorpus.transforms.errors import ClaimHeld, InputError, StageError
-from quietcorpus.transforms.in_turn import in_turn
-from quietcorpus.transforms.shards import Written, staged_content
 
 _LOGGER = logging.getLogger("quietcorpus.publishing")
 _FILES_AT_ONCE = 16

@@ -14,12 +14,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from quietcorpus.pipelines.storage import stores
-from quietcorpus.pipelines.storage.clients import StoredObject
-from quietcorpus.pipelines.storage.stores import stored
 from quietcorpus.transforms.errors import InputError, StoreUnavailable
 from quietcorpus.transforms.outages import CLOCKS_DIFFER, code_of, outage, status_of
 from quietcorpus.transforms.store_clock import StoreClock
+
+from . import stores
+from .clients import StoredObject
+from .stores import stored
 
 DEADLINE_SECONDS = 20
 _PEEKED_AT_NOTHING = (404, 416)  # missing or empty: the reader reports these

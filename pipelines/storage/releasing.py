@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import logging
 
-from quietcorpus.pipelines.storage import claims, layout
-from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage.claims import Claim
-from quietcorpus.pipelines.storage.leases import Lease
-from quietcorpus.pipelines.storage.places import is_local
-from quietcorpus.pipelines.storage.staging import (
+from quietcorpus.transforms.errors import ClaimHeld, InputError, Unavailable
+
+from . import claims, layout
+from . import files as storage
+from .claims import Claim
+from .leases import Lease
+from .places import is_local
+from .staging import (
     abort_uploads_of,
     delete_abandoned,
     new_staging,
     stagings_of,
 )
-from quietcorpus.transforms.errors import ClaimHeld, InputError, Unavailable
 
 _LOGGER = logging.getLogger("quietcorpus.storage")
 

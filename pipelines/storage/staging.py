@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import BinaryIO
 
-from quietcorpus.pipelines.storage import stores
-from quietcorpus.pipelines.storage.files import delete_folder, listed, probe
-from quietcorpus.pipelines.storage.places import is_local
 from quietcorpus.transforms.finished import records_in
+
+from . import stores
+from .files import delete_folder, listed, probe
+from .places import is_local
 
 _LOGGER = logging.getLogger("quietcorpus.storage")
 RELEASE = "release"

@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterable
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from quietcorpus.pipelines.storage.clients import STORES, Aged, StoredObject, Versioned
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.outages import status_of
+
+from .clients import STORES, Aged, StoredObject, Versioned
 
 _LOGGER = logging.getLogger("quietcorpus.storage")
 _NO_OPTIONS = PipelineOptions([])

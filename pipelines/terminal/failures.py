@@ -12,7 +12,7 @@ from typing import NoReturn, TypeVar
 
 import click
 
-from quietcorpus.pipelines.terminal.logs import is_json
+from .logs import is_json
 
 _T = TypeVar("_T")
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeAlias
 
-from quietcorpus.pipelines.terminal.progress import Display, Steps, within
+from .progress import Display, Steps, within
 
 STAGES = {
     "identifiers": "comparing ids",

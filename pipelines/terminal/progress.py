@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from tqdm.auto import tqdm  # a widget in a notebook
 
-from quietcorpus.pipelines.terminal.duration import duration, rate
-from quietcorpus.pipelines.terminal.logs import PROGRESS
+from .duration import duration, rate
+from .logs import PROGRESS
 
 TELL_EVERY_SECONDS = 30.0
 _QUICK_SECONDS = 5.0  # work that ends sooner logs nothing

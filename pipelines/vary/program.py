@@ -14,8 +14,9 @@ from typing import IO, Any
 
 import orjson
 
-from quietcorpus.pipelines.environment.credentials import refuse_in_options, without_secrets
 from quietcorpus.transforms.errors import InputError, StageError, path_shown
+
+from ..environment.credentials import refuse_in_options, without_secrets
 
 MOST_BYTES = 1 << 30
 """The most that a command may write: texts are in memory at once."""

@@ -14,28 +14,29 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from quietcorpus.pipelines.card import page
-from quietcorpus.pipelines.card.model import Card, File
-from quietcorpus.pipelines.card.public_texts import PublicTextsMechanism
-from quietcorpus.pipelines.card.variation import UNCHECKED, Variation, VariedBy
-from quietcorpus.pipelines.card.verify import card_content, verify
-from quietcorpus.pipelines.environment.signing import RELEASE_KEY, configured_key
-from quietcorpus.pipelines.environment.version import (
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.shards import Written, staged_content, write_tables
+
+from ..card import page
+from ..card.model import Card, File
+from ..card.public_texts import PublicTextsMechanism
+from ..card.variation import UNCHECKED, Variation, VariedBy
+from ..card.verify import card_content, verify
+from ..environment.signing import RELEASE_KEY, configured_key
+from ..environment.version import (
     environment_digest,
     quietcorpus_version,
     same_code,
     software,
 )
-from quietcorpus.pipelines.spec.values import is_plain
-from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.pipelines.storage import layout
-from quietcorpus.pipelines.storage.claims import Run
-from quietcorpus.pipelines.storage.output import Output
-from quietcorpus.pipelines.storage.places import absolute, inside
-from quietcorpus.pipelines.terminal.progress import Steps
-from quietcorpus.pipelines.vary.program import Program
-from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.shards import Written, staged_content, write_tables
+from ..spec.values import is_plain
+from ..storage import files as storage
+from ..storage import layout
+from ..storage.claims import Run
+from ..storage.output import Output
+from ..storage.places import absolute, inside
+from ..terminal.progress import Steps
+from .program import Program
 
 
 def vary(

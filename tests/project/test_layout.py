@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
-from machine import ROOT
+from machine import BARE_NAMES, PACKAGES, ROOT
 
-PACKAGES = ("evaluation", "indexes", "mechanisms", "pipelines", "transforms")
 TESTS = ROOT / "tests"
 # A folder called `quietcorpus` would hide the package from a Python that starts beside it.
 PUBLIC = TESTS / "public"
@@ -39,3 +39,36 @@ def test_no_module_is_long() -> None:
     lines = {str(path): len(path.read_text("utf-8").splitlines()) for path in paths}
     assert len(lines) > 1000
     assert not {path: count for path, count in lines.items() if count > MOST_LINES}
+
+
+def test_the_folders_are_packages_by_links() -> None:
+    # Kills: a link that becomes a copy, and a folder that no package is made of.
+    links = {
+        path.name: path.readlink() for path in (ROOT / "quietcorpus").iterdir() if path.is_symlink()
+    }
+    assert links == {name: Path("..", name) for name in PACKAGES}
+
+
+def test_imports_are_relative_inside_a_folder_and_absolute_across() -> None:
+    # So that whatever reads imports by path finds them. A bare name is another's package, or ours
+    # for a second time, with two copies of each class. Kills: either.
+    wrong = []
+    for folder in (*PACKAGES, "quietcorpus"):
+        own = folder if folder == "quietcorpus" else f"quietcorpus.{folder}"
+        for path in (ROOT / folder).rglob("*.py"):
+            inside = len(path.relative_to(ROOT).parts) - 1
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+                if isinstance(node, ast.ImportFrom):
+                    names = [node.module or ""] * (node.level == 0)
+                    wrong += [f"{path}: beyond the folder"] * (node.level > inside)
+                if folder == "quietcorpus":  # its links are other folders
+                    names = [
+                        name
+                        for name in names
+                        if name.split(".")[1:2] not in [[p] for p in PACKAGES]
+                    ]
+                for name in names:
+                    same = f"{name}.".startswith(f"{own}.") and name != "quietcorpus"
+                    wrong += [f"{path}: {name}"] * (same or name.split(".")[0] in BARE_NAMES)
+    assert not wrong

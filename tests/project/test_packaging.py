@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from apache_beam.runners.portability.stager import Stager
-from machine import ROOT, namesakes
+from machine import PACKAGES, ROOT, namesakes
 from retries import tables
 
 from quietcorpus.pipelines.environment.version import environment_digest
@@ -23,7 +23,7 @@ from quietcorpus.pipelines.environment.version import environment_digest
 if TYPE_CHECKING:
     from tests.conftest import Workspace
 
-FOLDERS = ("evaluation", "indexes", "mechanisms", "pipelines", "quietcorpus", "transforms")
+FOLDERS = (*PACKAGES, "quietcorpus")
 DATA = {
     *("evaluation/pages/head.html.j2", "evaluation/pages/page.css", "quietcorpus/py.typed"),
     *("evaluation/report/report.html.j2", "pipelines/card/page.html.j2"),
@@ -48,12 +48,20 @@ def installed() -> set[str]:
     return {f"quietcorpus/{path.removeprefix('quietcorpus/')}" for path in sources()}
 
 
+def contents(wheel: Path) -> dict[str, bytes | set[bytes]]:
+    """The files of a wheel; RECORD has its lines in the order in which packages were found."""
+    with zipfile.ZipFile(wheel) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    record = next(name for name in files if name.endswith("/RECORD"))
+    return {**files, record: set(files[record].splitlines())}
+
+
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the repository, with what an earlier build and tests left in it."""
     folder = tmp_path_factory.mktemp("checkout")
     ignored = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info", "rejects")
-    shutil.copytree(ROOT, folder, ignore=ignored, dirs_exist_ok=True)
+    shutil.copytree(ROOT, folder, symlinks=True, ignore=ignored, dirs_exist_ok=True)
     left = ("build/lib/pipelines/cli.py", "build/lib/quietcorpus/pipelines/cli.py", "tests/data.py")
     for name in (*left, "pipelines/__pycache__/cli.cpython-311.pyc", "pipelines/master-key"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -95,7 +103,7 @@ def test_an_sdist_holds_what_a_build_needs(checkout: Path, tmp_path: Path) -> No
     with tarfile.open(built) as archive:
         names = {info.name.partition("/")[2] for info in archive if info.isfile()}
     ours = {name for name in names if not name.startswith("quietcorpus.egg-info/")}
-    assert ours == sources() | BUILD | {"PKG-INFO", "setup.cfg", COMMIT}
+    assert ours == installed() | BUILD | {"PKG-INFO", "setup.cfg", COMMIT}
 
 
 @pytest.mark.slow
@@ -111,7 +119,7 @@ def test_the_setup_file_ships_what_a_build_needs(
         names = {info.name.partition("/")[2] for info in archive if info.isfile()}
         archive.extractall(tmp_path, filter="data")
     ours = {name for name in names if not name.startswith("quietcorpus.egg-info/")}
-    assert ours == sources() | BUILD | {"PKG-INFO", "setup.cfg", COMMIT}
+    assert ours == installed() | BUILD | {"PKG-INFO", "setup.cfg", COMMIT}
     (unpacked,) = tmp_path.glob("quietcorpus-*")
     monkeypatch.delenv(next(iter(GIVEN)))
     subprocess.run([*BUILT_BY, str(tmp_path / "wheel"), "--wheel", str(unpacked)], check=True)
@@ -123,6 +131,47 @@ def test_the_setup_file_ships_what_a_build_needs(
     if "QUIETCORPUS_WHEEL" not in os.environ:  # which is of another commit
         # Kills: a wheel that cannot be built again from its sources, byte for byte.
         assert again.read_bytes() == wheel.read_bytes()
+
+
+@pytest.mark.slow
+def test_a_tree_without_links_makes_the_same_wheel(
+    checkout: Path, wheel: Path, tmp_path: Path
+) -> None:
+    # As `pip` unpacks a ZIP of the tree, and as Git checks it out where the system has no links.
+    # Kills: an installation of five text files.
+    if "QUIETCORPUS_WHEEL" in os.environ:
+        pytest.skip("that wheel is of another commit")
+    shutil.copytree(checkout, tmp_path / "tree", symlinks=True)
+    for name in PACKAGES:
+        link = tmp_path / "tree" / "quietcorpus" / name
+        target = link.readlink()
+        link.unlink()
+        link.write_text(target.as_posix())
+    command = [*BUILT_BY, str(tmp_path / "wheel"), "--wheel", str(tmp_path / "tree")]
+    subprocess.run(command, env=os.environ | GIVEN, check=True)
+    (again,) = (tmp_path / "wheel").iterdir()
+    assert contents(again) == contents(wheel)
+
+
+@pytest.mark.slow
+def test_an_editable_installation_is_a_path(checkout: Path, tmp_path: Path) -> None:
+    # Type checkers and editors read the path; they run no import hook. Kills: a hook in its place.
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
+    options = ["--no-build-isolation", "--target", str(tmp_path), "--editable", str(checkout)]
+    subprocess.run([*command, *options], check=True)
+    (path,) = tmp_path.glob("*.pth")
+    assert path.read_text().splitlines() == [str(checkout)]
+    code = "import quietcorpus.mechanisms.madlib as found; print(found.__file__)"
+    environment = os.environ | {"PYTHONPATH": path.read_text().strip()}
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=checkout.parent,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stdout.strip() == str(checkout / "quietcorpus" / "mechanisms" / "madlib.py")
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ names. Whoever changes a digest does what the message of the test says; then
 
     python tests/project/test_release_bytes.py tests/project/release_bytes.json
 
-writes the file anew (with this folder's parent and `build/links` on the path). The digests hold on
+writes the file anew (with this folder's parent on the path). The digests hold on
 every processor: the encoder of these tests hashes, and its vectors, like those of the index, are
 whole numbers on a coarse grid, so that no sum is rounded. What depends on the processor is not
 here: the vectors of `word-embeddings`, of whose release only the words are pinned, and all of a

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from quietcorpus.indexes.candidates import Candidates, CandidatesManifest, open_candidates
-from quietcorpus.transforms.artefacts.folders import FolderKind, FolderSource
+
+from .folders import FolderKind, FolderSource
 
 
 class CandidatesSource(FolderSource[Candidates]):

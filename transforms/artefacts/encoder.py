@@ -29,12 +29,13 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.indexes.languages import is_one_of
-from quietcorpus.transforms.artefacts import bert_folder, bert_graph, onnx_model, torch_model
-from quietcorpus.transforms.artefacts.encoder_model import TOKENS, EncoderModel, Row
-from quietcorpus.transforms.artefacts.model_card import in_words, languages_of
-from quietcorpus.transforms.artefacts.torch_model import Precision
-from quietcorpus.transforms.errors import InputError, path_shown
-from quietcorpus.transforms.installed import require_installed
+
+from ..errors import InputError, path_shown
+from ..installed import require_installed
+from . import bert_folder, bert_graph, onnx_model, torch_model
+from .encoder_model import TOKENS, EncoderModel, Row
+from .model_card import in_words, languages_of
+from .torch_model import Precision
 
 PACKAGED = "all-MiniLM-L6-v2"
 """The model that has a package of its own, for machines that can fetch no other."""

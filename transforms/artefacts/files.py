@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
-from quietcorpus.transforms.errors import InputError, client_errors
+from ..errors import InputError, client_errors
 
 _BLOCK = 1 << 22
 

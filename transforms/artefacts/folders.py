@@ -23,8 +23,9 @@ from apache_beam.io.filesystems import FileSystems
 
 from quietcorpus.indexes.folder import MANIFEST, ArtefactError, plain_names, verify
 from quietcorpus.indexes.folder import read_manifest as read_whole_manifest
-from quietcorpus.transforms.artefacts.files import FileSource
-from quietcorpus.transforms.errors import InputError, StoreUnavailable, client_errors
+
+from ..errors import InputError, StoreUnavailable, client_errors
+from .files import FileSource
 
 CACHE = "QUIETCORPUS_CACHE"
 """The variable that names the folder in which fetched artefacts are kept."""

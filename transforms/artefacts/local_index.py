@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from quietcorpus.indexes.folder import ArtefactError, read_manifest
 from quietcorpus.indexes.word_index import WordIndex, open_index
 from quietcorpus.indexes.word_index_manifest import Part
-from quietcorpus.transforms.errors import InputError
+
+from ..errors import InputError
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.indexes.onnx_runtime import onnxruntime
-from quietcorpus.transforms.artefacts.bert_folder import BertFolder
-from quietcorpus.transforms.artefacts.bert_graph import INPUTS, bert_graph
-from quietcorpus.transforms.artefacts.encoder_model import TOKENS, Row
+
+from .bert_folder import BertFolder
+from .bert_graph import INPUTS, bert_graph
+from .encoder_model import TOKENS, Row
 
 PACKAGES = "onnx", "onnxruntime", "safetensors", "tokenizers"
 _LEAST_NORM = 1e-12

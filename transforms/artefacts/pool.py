@@ -8,7 +8,8 @@ from typing import ClassVar
 from quietcorpus.indexes.lsa import Lsa
 from quietcorpus.indexes.pool import Pool, PoolManifest, open_pool
 from quietcorpus.indexes.tokenizers import UNICODE_WORDS, Tokenizer
-from quietcorpus.transforms.artefacts.folders import FolderKind, FolderSource
+
+from .folders import FolderKind, FolderSource
 
 
 class PoolSource(FolderSource[Pool]):

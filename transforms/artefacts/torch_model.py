@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.transforms.artefacts.encoder_model import TOKENS, Row
-from quietcorpus.transforms.temporary import one_torch_thread
+from ..temporary import one_torch_thread
+from .encoder_model import TOKENS, Row
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

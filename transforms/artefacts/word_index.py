@@ -8,7 +8,8 @@ from functools import partial
 
 from quietcorpus.indexes.word_index import WordIndex, open_index
 from quietcorpus.indexes.word_index_manifest import IndexManifest, Part
-from quietcorpus.transforms.artefacts.folders import FolderKind, FolderSource
+
+from .folders import FolderKind, FolderSource
 
 
 class IndexSource(FolderSource[WordIndex]):

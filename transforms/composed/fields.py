@@ -13,7 +13,7 @@ from apache_beam.typehints.row_type import RowTypeConstraint
 from apache_beam.typehints.schemas import named_fields_from_element_type
 from apache_beam.utils.timestamp import Timestamp
 
-from quietcorpus.transforms.errors import InputError, cut, shown
+from ..errors import InputError, cut, shown
 
 Row = Any
 """A row of a schema: a `beam.Row`, a named tuple or a dataclass, with its fields as attributes."""

@@ -14,11 +14,12 @@ from apache_beam.transforms.window import GlobalWindows
 from apache_beam.utils.timestamp import Timestamp
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.transforms.composed.fields import Fields, Row, canonical
-from quietcorpus.transforms.errors import InputError, cut, redacted
-from quietcorpus.transforms.reading.copies import Copies
-from quietcorpus.transforms.reading.documents import BATCH_BYTES, BATCH_DOCUMENTS, Documents
-from quietcorpus.transforms.reading.identifiers import Identifiers
+
+from ..errors import InputError, cut, redacted
+from ..reading.copies import Copies
+from ..reading.documents import BATCH_BYTES, BATCH_DOCUMENTS, Documents
+from ..reading.identifiers import Identifiers
+from .fields import Fields, Row, canonical
 
 COPIES = "copies"
 ERRORS = "errors"

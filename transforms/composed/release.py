@@ -14,12 +14,13 @@ from apache_beam.typehints.schemas import typing_to_runner_api
 from apache_beam.utils.timestamp import Timestamp
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.transforms.composed.fields import Fields
-from quietcorpus.transforms.errors import redacted
-from quietcorpus.transforms.metrics import Progress
-from quietcorpus.transforms.privatizers.rows import ORDER, Parameters, Privatizer
-from quietcorpus.transforms.reading.documents import Documents
-from quietcorpus.transforms.reading.identifiers import covered
+
+from ..errors import redacted
+from ..metrics import Progress
+from ..privatizers.rows import ORDER, Parameters, Privatizer
+from ..reading.documents import Documents
+from ..reading.identifiers import covered
+from .fields import Fields
 
 COVERED = "covered"
 

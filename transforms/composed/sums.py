@@ -22,14 +22,15 @@ from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.histogram import Counts, Histogram, ThresholdedVocabulary
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.transforms.errors import redacted
-from quietcorpus.transforms.histogram import count_terms, release_histogram
-from quietcorpus.transforms.metrics import Progress
-from quietcorpus.transforms.parts import doubled, require_all
-from quietcorpus.transforms.reading.documents import Documents
-from quietcorpus.transforms.reading.identifiers import Covered
-from quietcorpus.transforms.term_sums import BUCKETS, buckets_of
-from quietcorpus.transforms.vocabulary import (
+
+from ..errors import redacted
+from ..histogram import count_terms, release_histogram
+from ..metrics import Progress
+from ..parts import doubled, require_all
+from ..reading.documents import Documents
+from ..reading.identifiers import Covered
+from ..term_sums import BUCKETS, buckets_of
+from ..vocabulary import (
     KeySource,
     Selection,
     count_documents,

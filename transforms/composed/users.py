@@ -17,7 +17,24 @@ import numpy as np
 from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
-from quietcorpus.transforms.composed.sums import (
+
+from ..errors import NoisyOutcome, redacted
+from ..metrics import Progress
+from ..reading.documents import Documents
+from ..reading.identifiers import Covered
+from ..users.cooccurrence import (
+    Cooccurrences,
+    added,
+    blocks_of,
+    by_block,
+    refuse_large,
+)
+from ..users.sparse_sums import Packed, pack, summed
+from ..users.training_shards import shard_of
+from ..users.user_vocabulary import BoundWords, UserWords, Words, weights_of
+from ..users.users import BoundedUsers, BoundShare, Share, counts, shares_of
+from ..vocabulary import KeySource
+from .sums import (
     Coverage,
     Part,
     ThresholdParts,
@@ -25,22 +42,6 @@ from quietcorpus.transforms.composed.sums import (
     coverages,
     require_covered,
 )
-from quietcorpus.transforms.errors import NoisyOutcome, redacted
-from quietcorpus.transforms.metrics import Progress
-from quietcorpus.transforms.reading.documents import Documents
-from quietcorpus.transforms.reading.identifiers import Covered
-from quietcorpus.transforms.users.cooccurrence import (
-    Cooccurrences,
-    added,
-    blocks_of,
-    by_block,
-    refuse_large,
-)
-from quietcorpus.transforms.users.sparse_sums import Packed, pack, summed
-from quietcorpus.transforms.users.training_shards import shard_of
-from quietcorpus.transforms.users.user_vocabulary import BoundWords, UserWords, Words, weights_of
-from quietcorpus.transforms.users.users import BoundedUsers, BoundShare, Share, counts, shares_of
-from quietcorpus.transforms.vocabulary import KeySource
 
 NOBODY = b""
 """The digest under which documents without a user go; no user's is so short."""

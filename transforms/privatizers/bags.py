@@ -15,11 +15,12 @@ from quietcorpus.mechanisms.bag_of_words import Accounting, BagOfWords, add_nois
 from quietcorpus.mechanisms.bags import Bags, clip, dense, permute
 from quietcorpus.mechanisms.decompression import Decompression
 from quietcorpus.mechanisms.keystream import Addresses, ReleaseKey
-from quietcorpus.transforms.codebook import Codebook
-from quietcorpus.transforms.privatizers.rows import Released, document_addresses, identified
-from quietcorpus.transforms.reading.documents import BATCH_DOCUMENTS, Documents
-from quietcorpus.transforms.shards import ROW_GROUP_ROWS
-from quietcorpus.transforms.tokens import terms_of
+
+from ..codebook import Codebook
+from ..reading.documents import BATCH_DOCUMENTS, Documents
+from ..shards import ROW_GROUP_ROWS
+from ..tokens import terms_of
+from .rows import Released, document_addresses, identified
 
 _ENTRIES_AT_ONCE = 1 << 22
 _SPREAD_LANE = 254  # a lane of the stage's keystream that the noise does not use

@@ -15,16 +15,17 @@ import pyarrow as pa
 
 from quietcorpus.indexes.recoder import means
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.transforms.artefacts.encoder import EncoderSource
-from quietcorpus.transforms.privatizers.rows import Privatizer, Released
-from quietcorpus.transforms.privatizers.sentences import (
+
+from ..artefacts.encoder import EncoderSource
+from ..reading.documents import Documents
+from .rows import Privatizer, Released
+from .sentences import (
     SentenceEncoder,
     SentencePrivatizer,
     embedding_field,
     fixed_lists,
 )
-from quietcorpus.transforms.privatizers.words import WordPrivatizer, WordsParameters
-from quietcorpus.transforms.reading.documents import Documents
+from .words import WordPrivatizer, WordsParameters
 
 RUN_WORDS = 20
 """The number of words that are encoded together: about a sentence's."""

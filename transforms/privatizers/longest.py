@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.transforms.errors import InputError
+from ..errors import InputError
 
 
 @dataclass(frozen=True)

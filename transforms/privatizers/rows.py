@@ -14,7 +14,8 @@ import pyarrow as pa
 from quietcorpus.indexes.arrow_arrays import as_numbers
 from quietcorpus.indexes.frequent_words import FrequentCounts
 from quietcorpus.mechanisms.keystream import Addresses, Keystream, ReleaseKey
-from quietcorpus.transforms.reading.documents import Documents
+
+from ..reading.documents import Documents
 
 ORDER = "\0order"
 """The column by which released rows are shuffled; no column of a corpus has this name."""

@@ -28,15 +28,16 @@ from quietcorpus.mechanisms.guarantees import SentencePrivacy
 from quietcorpus.mechanisms.keystream import Addresses, Keystream, ReleaseKey
 from quietcorpus.mechanisms.projected_mean import Ball, NoisyProjections, ProjectedMean
 from quietcorpus.mechanisms.truncation import Box, NoisyMeans, Truncation
-from quietcorpus.transforms.artefacts.candidates import CandidatesSource
-from quietcorpus.transforms.artefacts.encoder import EncoderSource
-from quietcorpus.transforms.privatizers.rows import (
+
+from ..artefacts.candidates import CandidatesSource
+from ..artefacts.encoder import EncoderSource
+from ..reading.documents import BATCH_DOCUMENTS, Documents
+from .rows import (
     Privatizer,
     Released,
     document_addresses,
     identified,
 )
-from quietcorpus.transforms.reading.documents import BATCH_DOCUMENTS, Documents
 
 SENTENCES_ROW_GROUP_ROWS = BATCH_DOCUMENTS
 

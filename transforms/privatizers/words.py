@@ -42,16 +42,17 @@ from quietcorpus.mechanisms.tem import TruncatedExponential, radius_of
 from quietcorpus.mechanisms.uniform import uniform
 from quietcorpus.mechanisms.vickrey import Vickrey
 from quietcorpus.mechanisms.word_exponential import WordExponential
-from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.privatizers.longest import Longest
-from quietcorpus.transforms.privatizers.rows import (
+
+from ..errors import InputError
+from ..reading.documents import BATCH_DOCUMENTS, Documents
+from ..tokens import tokens_of
+from .longest import Longest
+from .rows import (
     Privatizer,
     Released,
     document_addresses,
     identified,
 )
-from quietcorpus.transforms.reading.documents import BATCH_DOCUMENTS, Documents
-from quietcorpus.transforms.tokens import tokens_of
 
 WORDS_ROW_GROUP_ROWS = BATCH_DOCUMENTS  # texts may be long, and a row group lies in memory
 _WORDS_AT_ONCE, _WORDS_IN_LISTS, _WORDS_OF_TABLES = 1 << 9, 1 << 11, 1 << 16

@@ -14,11 +14,11 @@ import pyarrow as pa
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
-from quietcorpus.transforms.errors import InputError, blamed, client_errors
-from quietcorpus.transforms.reading.bare import unchecked
-from quietcorpus.transforms.reading.columns import UNREAD, batch_rows, checked_schema, readable
-from quietcorpus.transforms.reading.documents import Corpus, Documents, Plan, Split
-from quietcorpus.transforms.reading.wide_integers import OF_FOOTER, OF_MESSAGE, as_bytes
+from ..errors import InputError, blamed, client_errors
+from .bare import unchecked
+from .columns import UNREAD, batch_rows, checked_schema, readable
+from .documents import Corpus, Documents, Plan, Split
+from .wide_integers import OF_FOOTER, OF_MESSAGE, as_bytes
 
 _MAGIC = b"ARROW1"  # of a file; a stream has none
 _TAIL = 4 + len(_MAGIC)  # the length of the footer, and the end

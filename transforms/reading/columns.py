@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from quietcorpus.transforms.errors import InputError, cut
-from quietcorpus.transforms.reading.bare import bare_field, holds, plain
-from quietcorpus.transforms.reading.documents import (
+from ..errors import InputError, cut
+from .bare import bare_field, holds, plain
+from .documents import (
     BATCH_BYTES,
     BATCH_DOCUMENTS,
     Corpus,
@@ -21,7 +21,7 @@ from quietcorpus.transforms.reading.documents import (
     Reject,
     missing_column,
 )
-from quietcorpus.transforms.reading.spelling import SPELLED, has_spelling
+from .spelling import SPELLED, has_spelling
 
 _STRINGS = (pa.string(), pa.large_string(), pa.string_view())
 _BINARY = (pa.binary(), pa.large_binary(), pa.binary_view())

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quietcorpus.transforms.reading.bare import numbered
-from quietcorpus.transforms.reading.documents import Documents
+from .bare import numbered
+from .documents import Documents
 
 _HEAD = 200  # characters that distinguish a text from others
 _LONG = 20  # characters: so long a match is no accident

@@ -33,7 +33,7 @@ from typing import IO, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.transforms.errors import InputError
+from ..errors import InputError
 
 ESCAPE = "\\"
 """The only character that may escape quotes, besides the quote itself."""

@@ -16,7 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from quietcorpus.mechanisms.encoding import Value, encode
-from quietcorpus.transforms.errors import cut, shown
+
+from ..errors import cut, shown
 
 BATCH_DOCUMENTS = 1024
 BATCH_BYTES = 1 << 25

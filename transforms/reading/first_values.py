@@ -16,14 +16,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.reading import arrow_files, parquet_files, records
-from quietcorpus.transforms.reading.bare import bare, plain
-from quietcorpus.transforms.reading.columns import batch_rows, is_plain, is_text, not_utf8
-from quietcorpus.transforms.reading.documents import BATCH_BYTES
-from quietcorpus.transforms.reading.listing import file_format
-from quietcorpus.transforms.reading.sources import files_of
-from quietcorpus.transforms.reading.spelling import has_spelling
+from ..errors import InputError
+from . import arrow_files, parquet_files, records
+from .bare import bare, plain
+from .columns import batch_rows, is_plain, is_text, not_utf8
+from .documents import BATCH_BYTES
+from .listing import file_format
+from .sources import files_of
+from .spelling import has_spelling
 
 _ROWS = 64  # of Parquet, that are read at a time: a dictionary may say little of values' sizes
 

@@ -19,11 +19,12 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.pvalue import TaggedOutput
 
 from quietcorpus.mechanisms.keystream import Addresses, Keystream, ReleaseKey
-from quietcorpus.transforms.errors import InputError, StageError, cut, redacted
-from quietcorpus.transforms.parts import joined
-from quietcorpus.transforms.reading.documents import Documents
-from quietcorpus.transforms.reading.spelling import spelled
-from quietcorpus.transforms.sealed import seal, unseal
+
+from ..errors import InputError, StageError, cut, redacted
+from ..parts import joined
+from ..sealed import seal, unseal
+from .documents import Documents
+from .spelling import spelled
 
 TAG = "identifiers"
 DIGEST_BYTES = 16

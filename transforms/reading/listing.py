@@ -23,8 +23,8 @@ import orjson
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileMetadata, FileSystem
 from apache_beam.io.filesystems import FileSystems
 
-from quietcorpus.transforms.errors import InputError, client_errors
-from quietcorpus.transforms.outages import outage, status_of
+from ..errors import InputError, client_errors
+from ..outages import outage, status_of
 
 FORMATS = {
     ".parquet": "parquet",

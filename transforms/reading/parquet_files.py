@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
-from quietcorpus.transforms.errors import InputError, blamed, client_errors, cut
-from quietcorpus.transforms.reading.bare import bare, holds, plain
-from quietcorpus.transforms.reading.columns import (
+from ..errors import InputError, blamed, client_errors, cut
+from .bare import bare, holds, plain
+from .columns import (
     NO_LIST,
     UNREAD,
     batch_rows,
@@ -25,8 +25,8 @@ from quietcorpus.transforms.reading.columns import (
     parts,
     readable,
 )
-from quietcorpus.transforms.reading.documents import Corpus, Documents, Plan, Split
-from quietcorpus.transforms.reading.wide_integers import OF_MESSAGE, as_bytes
+from .documents import Corpus, Documents, Plan, Split
+from .wide_integers import OF_MESSAGE, as_bytes
 
 _BUFFER_BYTES = 1 << 20
 _SCHEMA, _NO_SCHEMA = b"ARROW:schema", b"arrow:schema"

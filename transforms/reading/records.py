@@ -29,17 +29,17 @@ import zstandard
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
-from quietcorpus.transforms.errors import InputError, StageError, blamed, client_errors, cut
-from quietcorpus.transforms.outages import outage
-from quietcorpus.transforms.reading.csv_files import CsvFile
-from quietcorpus.transforms.reading.documents import (
+from ..errors import InputError, StageError, blamed, client_errors, cut
+from ..outages import outage
+from .csv_files import CsvFile
+from .documents import (
     BATCH_BYTES,
     BATCH_DOCUMENTS,
     Corpus,
     Documents,
     Reject,
 )
-from quietcorpus.transforms.reading.spelling import plain_digits
+from .spelling import plain_digits
 
 _LONGEST_NUMBER = 400
 _SHORTER_THAN_64_BITS = 19  # digits

@@ -12,11 +12,11 @@ import pyarrow as pa
 from apache_beam.io.filesystem import FileMetadata
 from apache_beam.io.filesystems import FileSystems
 
-from quietcorpus.transforms.errors import InputError, StageError, client_errors, shown
-from quietcorpus.transforms.in_turn import in_turn
-from quietcorpus.transforms.reading import arrow_files, parquet_files, records
-from quietcorpus.transforms.reading.bare import common_field
-from quietcorpus.transforms.reading.documents import (
+from ..errors import InputError, StageError, client_errors, shown
+from ..in_turn import in_turn
+from . import arrow_files, parquet_files, records
+from .bare import common_field
+from .documents import (
     Corpus,
     Documents,
     FileState,
@@ -24,7 +24,7 @@ from quietcorpus.transforms.reading.documents import (
     Split,
     missing_column,
 )
-from quietcorpus.transforms.reading.listing import (
+from .listing import (
     COMPRESSIONS,
     WHOLE,
     Listing,

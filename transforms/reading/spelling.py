@@ -14,7 +14,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quietcorpus.transforms.errors import InputError, cut
+from ..errors import InputError, cut
 
 _EXACT = 2.0**53
 """The largest number up to which float64 holds every whole number."""

@@ -7,8 +7,8 @@ from typing import TypeVar
 
 import apache_beam as beam
 
-from quietcorpus.transforms.parts import doubled
-from quietcorpus.transforms.users.training_shards import shard_of
+from ..parts import doubled
+from .training_shards import shard_of
 
 _Share = TypeVar("_Share")
 

@@ -16,14 +16,15 @@ from quietcorpus.mechanisms.cooccurrence import Cells, cells_of, contribution
 from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.group_norms import norm_of_group
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.transforms.errors import InputError, NoisyOutcome, redacted
-from quietcorpus.transforms.parts import Parts, joined
-from quietcorpus.transforms.shards import Written, write_tables
-from quietcorpus.transforms.users.by_shard import each_once
-from quietcorpus.transforms.users.sparse_sums import Packed, Sums, pack, summed, unpack
-from quietcorpus.transforms.users.training_shards import shard_of
-from quietcorpus.transforms.users.users import BoundedUsers, Share, words_of
-from quietcorpus.transforms.vocabulary import KeySource
+
+from ..errors import InputError, NoisyOutcome, redacted
+from ..parts import Parts, joined
+from ..shards import Written, write_tables
+from ..vocabulary import KeySource
+from .by_shard import each_once
+from .sparse_sums import Packed, Sums, pack, summed, unpack
+from .training_shards import shard_of
+from .users import BoundedUsers, Share, words_of
 
 FOLDER = "cooccurrences"
 _SCHEMA = pa.schema([pa.field("count", pa.int64())])

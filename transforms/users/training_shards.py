@@ -12,12 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from quietcorpus.mechanisms.sampled_users import Texts
-from quietcorpus.transforms.errors import redacted
-from quietcorpus.transforms.parts import doubled
-from quietcorpus.transforms.reading.parquet_files import table_in
-from quietcorpus.transforms.shards import Written, write_content
-from quietcorpus.transforms.users.users import Share, words_of
-from quietcorpus.transforms.vocabulary import KeySource
+
+from ..errors import redacted
+from ..parts import doubled
+from ..reading.parquet_files import table_in
+from ..shards import Written, write_content
+from ..vocabulary import KeySource
+from .users import Share, words_of
 
 FOLDER = "training"
 SCHEMA = pa.schema(

@@ -16,15 +16,16 @@ from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.indexes.vocabulary import distinct_tokens
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
 from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
-from quietcorpus.transforms.errors import redacted
-from quietcorpus.transforms.metrics import Progress
-from quietcorpus.transforms.reading.documents import Corpus, Documents, Split
-from quietcorpus.transforms.shards import TALLIES, Tally
-from quietcorpus.transforms.term_sums import TermSums, bucketed
-from quietcorpus.transforms.tokens import tokens_of
-from quietcorpus.transforms.users.by_shard import ByShard, each_once
-from quietcorpus.transforms.users.users import NO_BUDGET, Users
-from quietcorpus.transforms.vocabulary import KeySource, Threshold
+
+from ..errors import redacted
+from ..metrics import Progress
+from ..reading.documents import Corpus, Documents, Split
+from ..shards import TALLIES, Tally
+from ..term_sums import TermSums, bucketed
+from ..tokens import tokens_of
+from ..vocabulary import KeySource, Threshold
+from .by_shard import ByShard, each_once
+from .users import NO_BUDGET, Users
 
 _WORDS_HELD = 1 << 20
 

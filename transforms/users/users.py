@@ -23,14 +23,15 @@ from quietcorpus.indexes.frequent_words import FrequentCounts
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.transforms.errors import redacted
-from quietcorpus.transforms.metrics import Progress
-from quietcorpus.transforms.reading.documents import Corpus, Documents, Split
-from quietcorpus.transforms.reading.identifiers import TAG, Identifiers
-from quietcorpus.transforms.reading.spelling import as_text, spelled
-from quietcorpus.transforms.shards import TALLIES, RejectLog, Seen, Tally
-from quietcorpus.transforms.tokens import tokens_of
-from quietcorpus.transforms.vocabulary import KeySource
+
+from ..errors import redacted
+from ..metrics import Progress
+from ..reading.documents import Corpus, Documents, Split
+from ..reading.identifiers import TAG, Identifiers
+from ..reading.spelling import as_text, spelled
+from ..shards import TALLIES, RejectLog, Seen, Tally
+from ..tokens import tokens_of
+from ..vocabulary import KeySource
 
 NO_BUDGET = -1
 _BYTES = 4  # of a term's number

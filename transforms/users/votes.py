@@ -19,17 +19,18 @@ from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
 from quietcorpus.mechanisms.pure_votes import PureNorms, PureUserVotes, PureVotes
 from quietcorpus.mechanisms.user_votes import UserVotes
 from quietcorpus.mechanisms.votes import Votes
-from quietcorpus.transforms.array_sums import AddCounts, PartialSum
-from quietcorpus.transforms.artefacts.encoder import Encoder
-from quietcorpus.transforms.errors import redacted
-from quietcorpus.transforms.reading.documents import Documents, Split
-from quietcorpus.transforms.reading.identifiers import TAG
-from quietcorpus.transforms.shards import TALLIES
-from quietcorpus.transforms.users.by_shard import ByShard, each_once
-from quietcorpus.transforms.users.sparse_sums import Packed, Sums, pack, summed, unpack
-from quietcorpus.transforms.users.users import NO_BUDGET, Users
-from quietcorpus.transforms.vocabulary import KeySource
-from quietcorpus.transforms.votes import AddNoise, ReadVoters, ReleaseVotes, Voting
+
+from ..array_sums import AddCounts, PartialSum
+from ..artefacts.encoder import Encoder
+from ..errors import redacted
+from ..reading.documents import Documents, Split
+from ..reading.identifiers import TAG
+from ..shards import TALLIES
+from ..vocabulary import KeySource
+from ..votes import AddNoise, ReadVoters, ReleaseVotes, Voting
+from .by_shard import ByShard, each_once
+from .sparse_sums import Packed, Sums, pack, summed, unpack
+from .users import NO_BUDGET, Users
 
 _VOTES_HELD = 1 << 22
 _NOBODY = np.iinfo(np.int32).max, pack(summed([]))

@@ -4,7 +4,7 @@
 
     python tests/transforms/reading/test_columns.py docs/reference/types.md
 
-writes anew (with this folder's parent and `build/links` on the path).
+writes anew (with this folder's parent on the path).
 """
 
 from __future__ import annotations
