@@ -55,7 +55,7 @@ PROBES = (8, 32, 128, 512)
 SAMPLE, FIRST = 300, 256
 BUILD = """
 import resource, sys
-from quietcorpus.pipelines.cli.main import main
+from quietcorpus.cli.main import main
 try:
     main()
 finally:

@@ -63,7 +63,7 @@ def built(folder: Path, texts: list[str]) -> tuple[float, float]:
     command = ("index", "build-pool", source, "--encoder", "lsa", "--provenance", "public")
     process = subprocess.Popen(
         [
-            *(sys.executable, "-m", "quietcorpus.pipelines.cli.main", *map(str, command)),
+            *(sys.executable, "-m", "quietcorpus.cli.main", *map(str, command)),
             *("--output", str(folder / "pool"), "--quiet"),
         ],
         env=os.environ,

@@ -132,7 +132,7 @@ def run(corpus: Path, vocabulary: Path, workers: int) -> tuple[float, int]:
     command = [
         sys.executable,
         "-m",
-        "quietcorpus.pipelines.cli.main",
+        "quietcorpus.cli.main",
         "release",
         str(spec),
         "--quiet",

@@ -70,7 +70,7 @@ def released(folder: Path, texts: list[str], count: int) -> tuple[float, float]:
     given = {"count": count, "corpus": corpus, "output": folder / f"out-{count}"}
     spec.write_text(SPEC.format(**given, nearest=NEAREST, pool=folder / "pool"))
     process = subprocess.Popen(
-        [sys.executable, "-m", "quietcorpus.pipelines.cli.main", "release", str(spec), "--quiet"],
+        [sys.executable, "-m", "quietcorpus.cli.main", "release", str(spec), "--quiet"],
         stdout=subprocess.DEVNULL,
         env=os.environ | {"QUIETCORPUS_MASTER_KEY": os.urandom(32).hex()},
     )

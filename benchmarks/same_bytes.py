@@ -66,7 +66,7 @@ def command(checkout: Path, folder: Path, *arguments: str) -> None:
         code = (
             "from quietcorpus.pipelines.environment import version\n"
             "version.environment_digest = lambda: 'of both'\n"
-            "from quietcorpus.pipelines.cli.main import main; main()"
+            "from quietcorpus.cli.main import main; main()"
         )
         environment = {"PYTHONPATH": links, "QUIETCORPUS_MASTER_KEY": MASTER_KEY}
         subprocess.run(

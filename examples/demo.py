@@ -43,7 +43,7 @@ def main() -> None:
     spec = (ROOT / "examples" / "demo.yaml").read_text("utf-8")
     (ROOT / "build/demo/spec.yaml").write_text(spec.replace("lee-news", release), "utf-8")
     print(f"{len(documents)} news texts, {TERMS} public terms, spec build/demo/spec.yaml\n")
-    command = [sys.executable, "-m", "quietcorpus.pipelines.cli.main"]
+    command = [sys.executable, "-m", "quietcorpus.cli.main"]
     for arguments in (["release", "build/demo/spec.yaml", *sys.argv[1:]], ["verify", output]):
         print("$ quietcorpus", *arguments, flush=True)
         subprocess.run([*command, *arguments], cwd=ROOT, env=os.environ, check=True)

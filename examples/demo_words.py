@@ -57,7 +57,7 @@ def main(vectors: str) -> None:
 def run(*arguments: str) -> None:
     """Run a quietcorpus command, and show it."""
     print("$ quietcorpus", *arguments, flush=True)
-    command = [sys.executable, "-m", "quietcorpus.pipelines.cli.main", *arguments]
+    command = [sys.executable, "-m", "quietcorpus.cli.main", *arguments]
     subprocess.run(command, cwd=ROOT, env=os.environ, check=True)
     print()
 

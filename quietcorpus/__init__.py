@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from quietcorpus.pipelines.card.model import Card
     from quietcorpus.pipelines.engine.engine import GraphIsValid
     from quietcorpus.pipelines.release.dry_run import DryRun
-    from quietcorpus.pipelines.spec.spec import Spec
+    from quietcorpus.pipelines.schema.spec import Spec
 
     from .privatizer import Privatizer
 
@@ -105,7 +105,7 @@ _LATER = {
     "GraphIsValid": "quietcorpus.pipelines.engine.engine",
     "LoadedRelease": "quietcorpus.pipelines.card.loading",
     "Privatizer": "quietcorpus.privatizer",
-    "Spec": "quietcorpus.pipelines.spec.spec",
+    "Spec": "quietcorpus.pipelines.schema.spec",
 }
 
 

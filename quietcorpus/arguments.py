@@ -45,7 +45,7 @@ Number: TypeAlias = str | int | float | Decimal | Fraction
 _TABLES = ("numpy", "pandas", "polars", "pyarrow", "datasets", "duckdb", "pyspark")
 _LARGEST = 10**300
 _MOST_MINUTES = 10**7  # of a timer
-_SPEC = "quietcorpus.pipelines.spec.spec"
+_SPEC = "quietcorpus.pipelines.schema.spec"
 _NAMES: dict[Any, str] = {
     str: "a string",
     int: "a whole number",

@@ -11,7 +11,7 @@ from .arguments import between_0_and_1, checked, whole
 from .places import Place, absolute, process_restored
 
 if TYPE_CHECKING:
-    from quietcorpus.pipelines.spec.spec import Spec
+    from quietcorpus.pipelines.schema.spec import Spec
 
 
 @checked
@@ -42,7 +42,7 @@ def audit(
     whole(100, 100_000_000, draws=draws)
     between_0_and_1(confidence=confidence)
     from quietcorpus.pipelines.audit.audit import audit as job
-    from quietcorpus.pipelines.spec.loading import as_spec
+    from quietcorpus.pipelines.schema.loading import as_spec
     from quietcorpus.pipelines.terminal.progress import Steps
 
     place = None if output is None else absolute(output)
@@ -93,7 +93,7 @@ def canaries(
     whole(workers=workers)
     between_0_and_1(confidence=confidence)
     from quietcorpus.pipelines.canaries import canaries as job
-    from quietcorpus.pipelines.spec.loading import as_spec
+    from quietcorpus.pipelines.schema.loading import as_spec
 
     effort = job.Effort(
         canaries,
@@ -141,7 +141,7 @@ def check_provenance(
     """
     whole(0, accept=accept)
     from quietcorpus.pipelines.provenance import provenance as job
-    from quietcorpus.pipelines.spec.loading import as_spec
+    from quietcorpus.pipelines.schema.loading import as_spec
     from quietcorpus.pipelines.terminal.progress import Steps
 
     if isinstance(public, str):

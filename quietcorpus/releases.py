@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from quietcorpus.pipelines.card.model import Card
     from quietcorpus.pipelines.card.verify import Verified
     from quietcorpus.pipelines.release.dry_run import DryRun
-    from quietcorpus.pipelines.spec.spec import Spec
+    from quietcorpus.pipelines.schema.spec import Spec
 
 
 @checked
@@ -78,7 +78,7 @@ def release(
             from quietcorpus.pipelines.release import existing, needs
             from quietcorpus.pipelines.release.recorder import recorded
             from quietcorpus.pipelines.release.release import release as make
-            from quietcorpus.pipelines.spec.loading import as_spec
+            from quietcorpus.pipelines.schema.loading import as_spec
 
             from .compiled import load_numba
 
@@ -138,7 +138,7 @@ def dry_run(
         StageError: a store does not answer (`Unavailable`).
     """
     from quietcorpus.pipelines.release.dry_run import dry_run as foresee
-    from quietcorpus.pipelines.spec.loading import as_spec
+    from quietcorpus.pipelines.schema.loading import as_spec
 
     return foresee(
         as_spec(spec),

@@ -72,7 +72,7 @@ def calibrate_public_texts(
     whole(documents=documents)
     whole(2, runs=runs)
     whole(0, seed=seed)
-    from quietcorpus.pipelines.spec.public_texts import MOST_NEAREST
+    from quietcorpus.pipelines.schema.public_texts import MOST_NEAREST
     from quietcorpus.transforms.installed import require_installed
 
     for number in nearest:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import zstandard
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.spec.loading import load_spec
+from quietcorpus.pipelines.schema.loading import load_spec
 from quietcorpus.transforms.reading.sources import plan
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ import pyarrow as pa
 from numba.core.caching import FunctionCache
 from numba.core.dispatcher import Dispatcher
 
+from quietcorpus.cli.main import main
 from quietcorpus.indexes.tokenizer import tokenize
-from quietcorpus.pipelines.cli.main import main
 from quietcorpus.pipelines.environment.version import environment_digest
 
 _HERE = Path(__file__).parent

@@ -55,8 +55,8 @@ from quietcorpus.pipelines.kinds.limited_precision import VocabularyStep
 from quietcorpus.pipelines.kinds.public_texts_users import UserTextsKind
 from quietcorpus.pipelines.kinds.public_texts_votes import PublicTextsKind, votes_by
 from quietcorpus.pipelines.kinds.user_budgets import BudgetedUsers
-from quietcorpus.pipelines.spec.embeddings import WordEmbeddingsSpec
-from quietcorpus.pipelines.spec.public_texts import PublicTextsSpec
+from quietcorpus.pipelines.schema.embeddings import WordEmbeddingsSpec
+from quietcorpus.pipelines.schema.public_texts import PublicTextsSpec
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
 from quietcorpus.transforms.artefacts.pool import PoolSource
 from quietcorpus.transforms.privatizers.bags import BagOfWordsParameters

@@ -31,8 +31,8 @@ from quietcorpus.indexes.word_index_manifest import METRICS, IndexManifest
 from quietcorpus.mechanisms.deep_candidate import on_grid
 from quietcorpus.pipelines.engine.engine import Engine
 from quietcorpus.pipelines.release.release import release
-from quietcorpus.pipelines.spec.loading import load_spec
-from quietcorpus.pipelines.spec.spec import Spec
+from quietcorpus.pipelines.schema.loading import load_spec
+from quietcorpus.pipelines.schema.spec import Spec
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
 from quietcorpus.transforms.reading.documents import Plan
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from quietcorpus.pipelines.spec.loading import load_spec
-from quietcorpus.pipelines.spec.spec import Spec
+from quietcorpus.pipelines.schema.loading import load_spec
+from quietcorpus.pipelines.schema.spec import Spec
 from quietcorpus.transforms.errors import InputError
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ FINISHED = 3
 # Runs the command, and kills it once some shards are finished.
 HALF = f"""
 import os, signal
-from quietcorpus.pipelines.cli.main import main
+from quietcorpus.cli.main import main
 from quietcorpus.transforms.finished import FinishedShards
 record, left = FinishedShards.record, [{FINISHED}]
 def fatal(*given):
@@ -33,7 +33,7 @@ main()
 COUNTED = """
 import json
 from collections import Counter
-from quietcorpus.pipelines.cli.main import main
+from quietcorpus.cli.main import main
 from quietcorpus.transforms.metrics import watched
 found = Counter()
 try:

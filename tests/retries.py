@@ -14,7 +14,7 @@ from quietcorpus.pipelines.environment.keys import WorkerKey
 from quietcorpus.pipelines.kinds.job import Job
 from quietcorpus.pipelines.kinds.prepare import prepare
 from quietcorpus.pipelines.kinds.run_files import read_run_files
-from quietcorpus.pipelines.spec.spec import Spec
+from quietcorpus.pipelines.schema.spec import Spec
 from quietcorpus.transforms.reading.documents import Corpus
 from quietcorpus.transforms.reading.sources import plan
 from quietcorpus.transforms.release import ReleaseShards

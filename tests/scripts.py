@@ -15,7 +15,7 @@ KILLED = """
 import importlib, os, signal, sys
 module, name, word = sys.argv[1:4]
 del sys.argv[1:4]
-from quietcorpus.pipelines.cli.main import main
+from quietcorpus.cli.main import main
 place = importlib.import_module(module)
 original = getattr(place, name)
 def fatal(*arguments, **options):

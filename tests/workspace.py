@@ -133,7 +133,7 @@ class Workspace:
         """The same in this process, which keeps what is slow to load, such as encoders."""
         from quietcorpus.pipelines.engine.engine import Engine
         from quietcorpus.pipelines.release.release import release
-        from quietcorpus.pipelines.spec.loading import load_spec
+        from quietcorpus.pipelines.schema.loading import load_spec
 
         source = changes.get("input", {}).get("path", "input/corpus.jsonl")
         output = changes.get("output", "released/out")

@@ -43,7 +43,7 @@ class Release(beam.DoFn):
                 [
                     sys.executable,
                     "-m",
-                    "quietcorpus.pipelines.cli.main",
+                    "quietcorpus.cli.main",
                     "release",
                     spec,
                     "--quiet",

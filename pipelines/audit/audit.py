@@ -16,7 +16,7 @@ from quietcorpus.transforms.errors import StageError
 
 from .. import registry
 from ..kinds.prepare import prepare
-from ..spec.spec import Spec
+from ..schema.spec import Spec
 from ..storage import files as storage
 from ..storage.output import Output, refuse_in_release
 from ..terminal.progress import Steps

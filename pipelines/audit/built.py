@@ -34,8 +34,8 @@ from ..engine.engine import Engine
 from ..kinds.job import Job
 from ..kinds.kind import Kind
 from ..kinds.run_files import read_run_files
-from ..spec.mechanism import MechanismSpec
-from ..spec.spec import InputSpec, Spec
+from ..schema.mechanism import MechanismSpec
+from ..schema.spec import InputSpec, Spec
 from ..terminal.observer import Observer
 from ..terminal.progress import Steps
 from .inputs import SOURCE

@@ -37,7 +37,7 @@ from quietcorpus.transforms.votes import Strata, Voting
 from ..kinds.embeddings_users import staged_table
 from ..kinds.public_texts_users import UserTextsKind
 from ..kinds.public_texts_votes import PublicTextsKind
-from ..spec.public_texts import StrataSpec
+from ..schema.public_texts import StrataSpec
 from ..storage import layout
 from .built import TEXT, Row, built, silent
 from .histogram import exact_law

@@ -19,7 +19,7 @@ from quietcorpus.transforms.shards import Written
 from ..kinds.embeddings_users import staged_table
 from ..kinds.histogram import HistogramKind
 from ..kinds.limited_precision import VocabularyStep
-from ..spec.histogram import HistogramSpec
+from ..schema.histogram import HistogramSpec
 from ..storage import layout
 from .built import TEXT, Row, built, heard, of_all_terms, silent
 from .inputs import made_up_words

@@ -29,7 +29,7 @@ from quietcorpus.transforms.reading.spelling import as_text
 from quietcorpus.transforms.votes import AT_ONCE, Strata
 
 from ..artefacts.public_documents import batches
-from ..spec.public_texts import MOST_LABELS
+from ..schema.public_texts import MOST_LABELS
 
 LEAST = 20
 """The fewest documents of a label, or without labels of all: half of them vote."""

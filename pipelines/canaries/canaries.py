@@ -19,8 +19,8 @@ from ..card.loading import load
 from ..engine.engine import Engine
 from ..kinds.prepare import prepare
 from ..release.release import release
-from ..spec.mechanism import MechanismSpec
-from ..spec.spec import Spec
+from ..schema.mechanism import MechanismSpec
+from ..schema.spec import Spec
 from ..storage import files as storage
 from ..storage.output import Output, refuse_in_release
 from ..terminal.progress import Steps

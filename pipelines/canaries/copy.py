@@ -17,9 +17,9 @@ from quietcorpus.transforms.reading.documents import Corpus, Documents
 from quietcorpus.transforms.reading.sources import batches
 from quietcorpus.transforms.reading.spelling import as_text, spelled
 
-from ..spec.mechanism import MechanismSpec
-from ..spec.spec import InputSpec, Spec
-from ..spec.values import REASONS
+from ..schema.mechanism import MechanismSpec
+from ..schema.spec import InputSpec, Spec
+from ..schema.values import REASONS
 from ..storage import files as storage
 from ..storage import places
 from ..storage.staging import staging_area

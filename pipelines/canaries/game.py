@@ -18,7 +18,7 @@ from quietcorpus.transforms.reading.spelling import as_text
 from quietcorpus.transforms.users.users import Users
 
 from ..card.loading import LoadedRelease
-from ..spec.mechanism import MechanismSpec
+from ..schema.mechanism import MechanismSpec
 
 ID = "quietcorpus_canary"
 """The column of the copy that names its documents."""

@@ -16,9 +16,9 @@ from pydantic import BaseModel, ValidationError
 from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.mechanisms.guarantees import round_up
 
-from ..spec.errors import one_line
-from ..spec.mechanism import MechanismSpec, block_of
-from ..spec.tokenizers import tokenizer_of
+from ..schema.errors import one_line
+from ..schema.mechanism import MechanismSpec, block_of
+from ..schema.tokenizers import tokenizer_of
 from ..storage import places
 from .mechanism import Mechanism
 

@@ -38,7 +38,7 @@ from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy, round_up
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.errors import InputError
 
-from ..spec.embeddings import MOST_DIMENSIONS
+from ..schema.embeddings import MOST_DIMENSIONS
 from ..storage import files as storage
 from ..storage import layout
 from ..storage.layout import BINARY, INDEX, TABLE, TEXT

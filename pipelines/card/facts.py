@@ -19,9 +19,9 @@ from quietcorpus.indexes.tokenizers import Tokenizer, TokenizerError
 from quietcorpus.transforms.errors import InputError, key_shown
 
 from ..environment.version import same_code, software
-from ..spec.mechanism import MechanismSpec
-from ..spec.spec import check_kept
-from ..spec.values import LARGEST_COUNT, NAME, Column, is_plain
+from ..schema.mechanism import MechanismSpec
+from ..schema.spec import check_kept
+from ..schema.values import LARGEST_COUNT, NAME, Column, is_plain
 from ..storage.places import without_folders
 from .model import Card
 from .noise import is_accountable

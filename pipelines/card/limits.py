@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from quietcorpus.mechanisms.guarantees import DocumentPrivacy, Guarantee, Spending, UserPrivacy
 
-from ..spec.values import NEEDED, Disjoint, Reason
+from ..schema.values import NEEDED, Disjoint, Reason
 from . import statements
 from .model import Card
 from .variation import UNCHECKED

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from ..spec.values import LARGEST_COUNT, NAME, Disjoint, Reason
+from ..schema.values import LARGEST_COUNT, NAME, Disjoint, Reason
 from .document_losses import DocumentLosses
 from .mechanism import AnyMechanism
 from .parameters import NoiseEntry, Parameters, Part

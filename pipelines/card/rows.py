@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..spec.values import NEEDED
+from ..schema.values import NEEDED
 from .looks import looks_like, texts_in
 from .model import Card
 from .vocabulary import rule_of

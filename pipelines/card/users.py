@@ -8,7 +8,7 @@ from typing import Any
 
 from quietcorpus.transforms.errors import InputError
 
-from ..spec.users import GroupBudgets
+from ..schema.users import GroupBudgets
 from .parameters import UserParameters
 
 OF_NAMES = (

@@ -21,7 +21,7 @@ from quietcorpus.transforms.shards import data_file
 
 from .. import registry
 from ..environment.version import code_digest, quietcorpus_version, software
-from ..spec.errors import first_line
+from ..schema.errors import first_line
 from ..storage import files as storage
 from ..storage import layout
 from ..storage.places import absolute, is_local

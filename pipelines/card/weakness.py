@@ -22,7 +22,7 @@ from quietcorpus.mechanisms.guarantees import (
 from quietcorpus.transforms.errors import InputError
 
 from ..environment.keys import is_weak
-from ..spec.values import REASONS, Reason, remedied
+from ..schema.values import REASONS, Reason, remedied
 from .model import Meaning, UsedArtefact
 from .odds import factor
 from .parameters import EXACT, RATIONAL

@@ -24,7 +24,7 @@ from ..environment.keys import configured_master_key
 from ..environment.version import software
 from ..kinds.kind import Account, Kind
 from ..release.describe import mechanism
-from ..spec.mechanism import MechanismSpec
+from ..schema.mechanism import MechanismSpec
 from .spec import RowsSpec
 
 _OF_USERS = (

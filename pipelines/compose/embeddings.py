@@ -16,7 +16,7 @@ from quietcorpus.transforms.parts import require_all
 from quietcorpus.transforms.shards import Written
 
 from ..kinds.embeddings_files import vectors_table
-from ..spec.embeddings import EmbeddingMethod
+from ..schema.embeddings import EmbeddingMethod
 from ..storage.layout import TABLE, VOCABULARY
 from .base import (
     ComposedKind,

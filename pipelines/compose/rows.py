@@ -37,7 +37,7 @@ from quietcorpus.transforms.reading.identifiers import TAG, Covered, RefuseRepea
 
 from ..card.weakness import of_documents, refuse
 from ..kinds.kept_columns import SAMPLE, doubts, refuse_copies
-from ..spec.values import Reason
+from ..schema.values import Reason
 from .spec import RowsSpec, labelled
 
 _LOGGER = logging.getLogger("quietcorpus")

@@ -24,10 +24,10 @@ from ..environment.keys import (
     configured_master_key,
 )
 from ..kinds.kind import Kind
-from ..spec.errors import one_line, plain
-from ..spec.mechanism import MechanismSpec, block_of
-from ..spec.spec import check_kept
-from ..spec.values import NAME, Accepted, Column, Strict, of_key
+from ..schema.errors import one_line, plain
+from ..schema.mechanism import MechanismSpec, block_of
+from ..schema.spec import check_kept
+from ..schema.values import NAME, Accepted, Column, Strict, of_key
 
 _ADDRESSING = 1  # the version of the rule by which rows address their noise; a change raises it
 Block = TypeVar("Block", bound=Strict)

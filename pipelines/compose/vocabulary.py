@@ -14,9 +14,9 @@ from quietcorpus.mechanisms.histogram import ThresholdedVocabulary
 from ..card.limited_precision import limits_of
 from ..card.weakness import of_guarantee
 from ..kinds.limited_precision import VocabularyStep
-from ..spec.limited_precision import check_rate
-from ..spec.tokenizers import TokenizerSpec, tokenizer_of
-from ..spec.values import Count, Delta, Epsilon, Strict
+from ..schema.limited_precision import check_rate
+from ..schema.tokenizers import TokenizerSpec, tokenizer_of
+from ..schema.values import Count, Delta, Epsilon, Strict
 from . import card
 from .base import (
     Composed,

@@ -38,7 +38,7 @@ from ..card.bags import BagOfWordsMechanism
 from ..card.model import Card
 from ..kinds.bags import BagOfWordsKind
 from ..kinds.prepare import prepare
-from ..spec.spec import Spec
+from ..schema.spec import Spec
 from ..storage import files as storage
 from ..storage.layout import COMPRESSION, VOCABULARY
 from . import definition

@@ -19,8 +19,8 @@ from ..card.model import Card
 from ..card.verify import verify
 from ..kinds.prepare import prepare
 from ..release.existing import whole_difference
-from ..spec.loading import load_spec
-from ..spec.spec import Spec
+from ..schema.loading import load_spec
+from ..schema.spec import Spec
 from ..storage import files as storage
 from ..storage import layout
 from .corpus import Columns, Sample, sample

@@ -35,9 +35,9 @@ from ..engine.engine import Engine
 from ..kinds.embeddings_counted import CountedEmbeddingsKind
 from ..kinds.prepare import prepare
 from ..release.release import release
-from ..spec.embeddings import EmbeddingMethod, WordEmbeddingsSpec
-from ..spec.spec import InputSpec, Spec
-from ..spec.values import REASONS
+from ..schema.embeddings import EmbeddingMethod, WordEmbeddingsSpec
+from ..schema.spec import InputSpec, Spec
+from ..schema.values import REASONS
 from ..storage import files as storage
 from ..storage.layout import TABLE
 from . import definition

@@ -20,7 +20,7 @@ from quietcorpus.transforms.histogram import release_histogram
 
 from ..kinds.histogram import HistogramKind
 from ..kinds.prepare import prepare
-from ..spec.spec import Spec
+from ..schema.spec import Spec
 from ..storage import files as storage
 from ..storage.layout import VOCABULARY
 from . import definition

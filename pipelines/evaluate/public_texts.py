@@ -34,7 +34,7 @@ from quietcorpus.transforms.votes import Voting
 from ..kinds.prepare import prepare
 from ..kinds.public_texts_users import UserTextsKind
 from ..kinds.public_texts_votes import PublicTextsKind
-from ..spec.spec import Spec
+from ..schema.spec import Spec
 from ..storage import files as storage
 from ..storage.layout import VOTES
 from . import definition

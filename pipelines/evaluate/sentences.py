@@ -42,7 +42,7 @@ from quietcorpus.transforms.privatizers.sentences import (
 from ..kinds.prepare import prepare
 from ..kinds.sentences import SentencesKind
 from ..kinds.sentences_by_words import EmbeddedWordsKind
-from ..spec.spec import Spec
+from ..schema.spec import Spec
 from . import definition
 from .corpus import Sample, Strings
 from .draws import Draw, drawn

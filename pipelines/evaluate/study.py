@@ -37,7 +37,7 @@ from quietcorpus.transforms.errors import InputError
 
 from ..card.mechanism import Mechanism
 from ..card.model import Card
-from ..spec.spec import Spec
+from ..schema.spec import Spec
 from .corpus import Columns, Sample, Strings
 from .draws import Draw
 

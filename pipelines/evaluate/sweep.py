@@ -15,7 +15,7 @@ from quietcorpus.transforms.errors import InputError, shown
 from quietcorpus.transforms.installed import require_installed
 
 from ..engine.parallel import ray_session
-from ..spec.loading import read_yaml
+from ..schema.loading import read_yaml
 from ..storage import files as storage
 from ..terminal.progress import Steps
 from .comparison import COMPARE, Compared, Comparison

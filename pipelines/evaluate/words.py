@@ -28,7 +28,7 @@ from quietcorpus.transforms.privatizers.words import WordPrivatizer, WordsParame
 
 from ..kinds.prepare import prepare
 from ..kinds.words import WordsKind
-from ..spec.spec import Spec
+from ..schema.spec import Spec
 from .corpus import texts_of
 from .definition import EXACT, NOTE, observed
 from .draws import Draw, drawn

@@ -19,7 +19,7 @@ from quietcorpus.transforms.reading.first_values import FirstValues, first_value
 from quietcorpus.transforms.reading.spelling import spelled
 
 from ..card.looks import looks_like
-from ..spec.values import NEEDED
+from ..schema.values import NEEDED
 
 RECORDS = 1000
 _CHARACTERS = 10_000  # of a value, that are looked at

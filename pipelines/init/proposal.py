@@ -13,7 +13,7 @@ from quietcorpus.indexes.segmentation import DIVIDED
 from quietcorpus.indexes.tokenizers import EXTRA, ICU_WORDS_NAME
 
 from ..artefacts.vocabulary import LISTED
-from ..spec.loading import as_spec
+from ..schema.loading import as_spec
 from .answers import Answers, Protected, Wanted
 from .lines import line, note, quoted
 

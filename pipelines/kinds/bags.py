@@ -25,7 +25,7 @@ from quietcorpus.transforms.shards import TALLIES, Tally, Written
 from ..card import model as card
 from ..card import statements
 from ..card.bags import bag_limits, papers_figure
-from ..spec.bags import BagOfWordsSpec
+from ..schema.bags import BagOfWordsSpec
 from ..storage.files import rows_of
 from ..storage.layout import COMPRESSION, VOCABULARY
 from . import noise

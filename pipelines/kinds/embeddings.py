@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quietcorpus.transforms.installed import require_installed
 
-from ..spec.embeddings import EmbeddingMethod, WordEmbeddingsSpec
+from ..schema.embeddings import EmbeddingMethod, WordEmbeddingsSpec
 from .kind import Kind
 
 

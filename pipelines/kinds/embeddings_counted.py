@@ -26,7 +26,7 @@ from quietcorpus.transforms.users.cooccurrence import (
 
 from ..card.embeddings import LEAST_ON_NOISE
 from ..card.weakness import Weakness, of_left_out
-from ..spec.embeddings import WordEmbeddingsSpec
+from ..schema.embeddings import WordEmbeddingsSpec
 from ..storage import files as storage
 from ..storage import layout
 from ..storage.layout import TABLE

@@ -26,7 +26,7 @@ from ..card import model as card
 from ..card import statements
 from ..card.embeddings import LEAST_ON_NOISE, papers_figure
 from ..environment import processor
-from ..spec.embeddings import TrainingSpec, WordEmbeddingsSpec
+from ..schema.embeddings import TrainingSpec, WordEmbeddingsSpec
 from ..storage.files import rows_of
 from ..storage.layout import TABLE
 from .embeddings_users import (

@@ -28,8 +28,8 @@ from quietcorpus.transforms.vocabulary import load
 from ..card import model as card
 from ..card import statements
 from ..card.embeddings import embedding_limits
-from ..spec.embeddings import WordEmbeddingsSpec
-from ..spec.tokenizers import tokenizer_of
+from ..schema.embeddings import WordEmbeddingsSpec
+from ..schema.tokenizers import tokenizer_of
 from ..storage import layout
 from .job import Job, refuse_repeated, splits_of
 from .languages import require_rule

@@ -16,7 +16,7 @@ from quietcorpus.transforms.shards import TALLIES, Tally, Written
 
 from ..card import model as card
 from ..card.limited_precision import limits_of
-from ..spec.histogram import HistogramSpec
+from ..schema.histogram import HistogramSpec
 from ..storage.files import rows_of
 from ..storage.layout import VOCABULARY
 from . import noise

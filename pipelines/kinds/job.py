@@ -17,7 +17,7 @@ from quietcorpus.transforms.release import ReleaseShards
 from quietcorpus.transforms.shards import TALLIES, RejectLog, Shard
 from quietcorpus.transforms.vocabulary import KeySource
 
-from ..spec.spec import Spec
+from ..schema.spec import Spec
 from ..storage.places import is_local
 from ..terminal.progress import Steps
 from .run_files import WriteRunFiles

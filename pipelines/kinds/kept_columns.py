@@ -18,7 +18,7 @@ from quietcorpus.transforms.reading.documents import Corpus, Documents, Plan
 from quietcorpus.transforms.reading.sources import read
 
 from ..card.looks import looks_like, texts_in
-from ..spec.values import NEEDED, Reason, remedied
+from ..schema.values import NEEDED, Reason, remedied
 
 _SPLITS = 8  # the most that are read
 SAMPLE = 2048

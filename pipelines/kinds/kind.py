@@ -15,7 +15,7 @@ from quietcorpus.transforms.shards import Tally, Written
 
 from ..card import model as card
 from ..card.weakness import Weakness, of_guarantee
-from ..spec.spec import Spec
+from ..schema.spec import Spec
 from .job import Job
 
 

@@ -18,8 +18,8 @@ from quietcorpus.transforms.vocabulary import SelectVocabulary, load
 
 from ..card import model as card
 from ..card import statements
-from ..spec.limited_precision import LimitedPrecisionSpec
-from ..spec.tokenizers import tokenizer_of
+from ..schema.limited_precision import LimitedPrecisionSpec
+from ..schema.tokenizers import tokenizer_of
 from . import languages, noise
 from .job import Job
 from .kind import Kind

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import registry
-from ..spec.spec import Spec
+from ..schema.spec import Spec
 from .kind import Kind
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quietcorpus.transforms.installed import require_installed
 
-from ..spec.public_texts import PublicTextsSpec
+from ..schema.public_texts import PublicTextsSpec
 from .kind import Kind
 
 

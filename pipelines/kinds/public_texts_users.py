@@ -17,7 +17,7 @@ from quietcorpus.transforms.users.votes import ReleaseUserVotes, UserVoting
 
 from ..card.public_texts import user_text_limits
 from ..card.weakness import Weakness, of_guarantee, of_users
-from ..spec.public_texts import PublicTextsSpec
+from ..schema.public_texts import PublicTextsSpec
 from .job import Job
 from .public_texts_votes import (
     PublicTextsKind,

@@ -34,7 +34,7 @@ from ..card import model as card
 from ..card.public_texts import text_limits
 from ..card.together import is_accounted
 from ..card.weakness import Weakness, of_unchosen
-from ..spec.public_texts import PublicTextsSpec
+from ..schema.public_texts import PublicTextsSpec
 from ..storage import layout, places
 from ..storage.files import rows_of
 from . import languages, noise

@@ -9,7 +9,7 @@ from quietcorpus.transforms.artefacts.encoder import EncoderSource
 from quietcorpus.transforms.errors import InputError
 
 from ..card import model as card
-from ..spec.sentences import SentencesSpec
+from ..schema.sentences import SentencesSpec
 from ..storage import places
 
 

@@ -23,7 +23,7 @@ from quietcorpus.transforms.shards import Tally, Written
 
 from ..card import model as card
 from ..card.sentences import sentence_limits
-from ..spec.sentences import SentencesSpec
+from ..schema.sentences import SentencesSpec
 from . import languages, noise
 from .job import Job, release_documents
 from .kind import Account, Kind

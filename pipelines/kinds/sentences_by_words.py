@@ -15,8 +15,8 @@ from quietcorpus.transforms.shards import Tally, Written
 
 from ..card import model as card
 from ..card.weakness import Weakness
-from ..spec.sentences import SentencesSpec
-from ..spec.words import WordsSpec
+from ..schema.sentences import SentencesSpec
+from ..schema.words import WordsSpec
 from .job import Job, release_documents
 from .kind import Account, Kind
 from .sentence_artefacts import on_the_card, public_artefacts

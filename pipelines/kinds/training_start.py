@@ -13,7 +13,7 @@ from quietcorpus.indexes.vectors import VectorsError
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.errors import InputError, NoisyOutcome
 
-from ..spec.public_vectors import PublicVectors
+from ..schema.public_vectors import PublicVectors
 
 _KEY = "mechanism.training.start.public"
 

@@ -15,7 +15,7 @@ from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.users.users import Users
 
 from ..card.users import budget_limits
-from ..spec.users import GroupBudgets, budgets_key
+from ..schema.users import GroupBudgets, budgets_key
 
 
 class UserSpec(Protocol):

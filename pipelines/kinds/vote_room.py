@@ -10,7 +10,7 @@ from fractions import Fraction
 from quietcorpus.mechanisms.vote_room import largest_pool, least_rounds, least_voters
 from quietcorpus.transforms.votes import Voting
 
-from ..spec.public_texts import PublicTextsSpec
+from ..schema.public_texts import PublicTextsSpec
 
 _MANY = 1_000  # documents, whose number is not known before the run
 

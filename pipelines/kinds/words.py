@@ -30,10 +30,10 @@ from ..card.document_losses import DELTA, DocumentBudget
 from ..card.facts import problem_of
 from ..card.weakness import Weakness, of_guarantee, of_words
 from ..card.words import word_limits
-from ..spec.search import searching
-from ..spec.tokenizers import tokenizer_of_index
-from ..spec.values import LARGEST_EPSILON
-from ..spec.words import DocumentEpsilon, MatchedEpsilon, WordsSpec
+from ..schema.search import searching
+from ..schema.tokenizers import tokenizer_of_index
+from ..schema.values import LARGEST_EPSILON
+from ..schema.words import DocumentEpsilon, MatchedEpsilon, WordsSpec
 from ..storage import places
 from . import noise
 from .job import Job, release_documents

@@ -32,9 +32,9 @@ from quietcorpus.mechanisms.madlib import Madlib
 from quietcorpus.transforms.errors import InputError
 
 from ..environment.credentials import refuse_in_spec
-from ..spec.errors import one_line, plain
-from ..spec.loading import read_yaml
-from ..spec.values import Count, Location, Strict, of_key, of_value
+from ..schema.errors import one_line, plain
+from ..schema.loading import read_yaml
+from ..schema.values import Count, Location, Strict, of_key, of_value
 
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]{1,3})?|-?[0-9]+/[0-9]+")
 _LARGEST = 10**18

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from quietcorpus.transforms.errors import InputError
 
-from ..spec.values import Disjoint
+from ..schema.values import Disjoint
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from ..card import model as card
 from ..card.parameters import NoiseEntry
 from ..card.together import MADE_BY
 from ..kinds.kind import Kind, asked
-from ..spec.spec import Spec
+from ..schema.spec import Spec
 from .book import Ledger
 from .caps import Cost
 from .disjoint import Partition, Sort

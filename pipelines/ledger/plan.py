@@ -12,8 +12,8 @@ from quietcorpus.transforms.errors import CapReached, InputError
 from ..card.parameters import parameters, total_cost
 from ..kinds.kind import Kind
 from ..kinds.prepare import prepare
-from ..spec.loading import load_spec
-from ..spec.spec import Spec
+from ..schema.loading import load_spec
+from ..schema.spec import Spec
 from .book import Ledger
 from .holding import request, request_of_run, warn_of_uncounted
 from .records import Charged

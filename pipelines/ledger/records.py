@@ -16,8 +16,8 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 from quietcorpus.mechanisms.filters import Concentrated
 
 from ..card.parameters import Parameters, parameters
-from ..spec.errors import first_line
-from ..spec.values import Disjoint
+from ..schema.errors import first_line
+from ..schema.values import Disjoint
 from .caps import Cap, Charge, Cost
 from .disjoint import Partition, Sort
 

@@ -14,7 +14,7 @@ from quietcorpus.transforms.errors import InputError
 
 from ..card.parameters import parameters, total_cost
 from ..kinds.prepare import prepare
-from ..spec.loading import load_spec
+from ..schema.loading import load_spec
 from ..terminal.table import aligned
 from .book import Ledger
 from .caps import Cap, Charge, Cost, FilteredCap

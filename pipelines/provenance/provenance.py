@@ -16,7 +16,7 @@ from quietcorpus.transforms.reading.documents import Corpus, Documents, Plan
 from quietcorpus.transforms.reading.sources import plan, read, require_unchanged
 
 from ..engine.parallel import processors, threads
-from ..spec.spec import Spec
+from ..schema.spec import Spec
 from ..terminal.progress import Display, Steps
 from . import report as reports
 from .report import Tally

@@ -17,7 +17,7 @@ from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import Corpus
 
 from ..artefacts.public_documents import batches
-from ..spec.spec import Spec
+from ..schema.spec import Spec
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pydantic import Field
 from ..card.model import Card
 from ..card.parameters import Part
 from ..ledger.balances import Balance
-from ..spec.spec import Spec
+from ..schema.spec import Spec
 
 NAME = "quietcorpus_budget"
 URN = "urn:quietcorpus:budget-facet:1"

@@ -15,8 +15,8 @@ from ..card.mechanism import Mechanism, class_of
 from ..card.model import Card
 from ..environment.version import code_digest, software
 from ..kinds.kind import Account, Kind
-from ..spec.mechanism import MechanismSpec
-from ..spec.spec import Spec
+from ..schema.mechanism import MechanismSpec
+from ..schema.spec import Spec
 
 
 def counts_are_told(kind: Kind, total: Guarantee) -> bool:

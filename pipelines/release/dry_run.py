@@ -21,8 +21,8 @@ from ..environment.keys import master_key
 from ..environment.signing import RELEASE_KEY, configured_key
 from ..kinds.kind import Kind
 from ..ledger.plan import of_run
-from ..spec.spec import Spec
-from ..spec.values import Reason
+from ..schema.spec import Spec
+from ..schema.values import Reason
 from ..terminal.progress import Steps
 from . import existing, needs
 from .describe import counts_are_told

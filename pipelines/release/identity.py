@@ -16,7 +16,7 @@ from ..environment.version import (
     quietcorpus_version,
 )
 from ..kinds.kind import Kind, asked
-from ..spec.spec import Spec
+from ..schema.spec import Spec
 from ..storage.claims import MASTER_KEY, Run
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from openlineage.client.event_v2 import InputDataset, OutputDataset, RunState
 
     from ..card.model import Card
-    from ..spec.spec import Spec
+    from ..schema.spec import Spec
     from .summary import RunSummary
 
 _PREFIX = "OPENLINEAGE__"

@@ -18,7 +18,7 @@ from quietcorpus.transforms.outages import outage
 
 from ..card.model import Card
 from ..ledger.balances import Balance
-from ..spec.spec import Spec
+from ..schema.spec import Spec
 from ..terminal.observer import Numbers
 from . import lineage, telemetry
 from .summary import RunSummary

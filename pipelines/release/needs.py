@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..spec.spec import Spec
+from ..schema.spec import Spec
 from ..storage.places import root
 from ..storage.reachable import Need, require
 from ..storage.stores import is_supported

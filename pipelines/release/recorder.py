@@ -27,7 +27,7 @@ from quietcorpus.transforms.outages import Requests, outage
 from ..card.model import Card
 from ..engine.engine import GraphIsValid
 from ..ledger.balances import Balance, balances
-from ..spec.spec import Spec
+from ..schema.spec import Spec
 from ..storage import files as storage
 from ..storage.output import Output
 from ..storage.places import inside

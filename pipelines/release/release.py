@@ -28,8 +28,8 @@ from ..kinds.kind import Kind
 from ..kinds.prepare import prepare
 from ..kinds.run_files import read_run_files
 from ..ledger.holding import HeldReservation, foresee, hold
-from ..spec.spec import Spec
-from ..spec.values import Reason
+from ..schema.spec import Spec
+from ..schema.values import Reason
 from ..storage import files as storage
 from ..storage import places
 from ..storage.output import Output

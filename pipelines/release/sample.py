@@ -30,7 +30,7 @@ from ..engine.engine import Engine
 from ..environment.keys import WorkerKey, master_key
 from ..kinds.job import Job
 from ..kinds.kind import Kind
-from ..spec.spec import Spec
+from ..schema.spec import Spec
 from ..terminal.observer import Observer
 
 _GROWTH = 8

@@ -16,7 +16,7 @@ from quietcorpus.transforms.shards import Tally, Written, data_file
 
 from ..card.page import LARGEST, within
 from ..kinds.job import Job
-from ..spec.spec import Spec
+from ..schema.spec import Spec
 
 _LOGGER = logging.getLogger("quietcorpus.release")
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ..card.model import Card
     from ..ledger.balances import Balance
-    from ..spec.spec import Spec
+    from ..schema.spec import Spec
     from .summary import RunSummary
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT")

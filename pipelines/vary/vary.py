@@ -29,7 +29,7 @@ from ..environment.version import (
     same_code,
     software,
 )
-from ..spec.values import is_plain
+from ..schema.values import is_plain
 from ..storage import files as storage
 from ..storage import layout
 from ..storage.claims import Run

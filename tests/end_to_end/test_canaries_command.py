@@ -18,7 +18,7 @@ from quietcorpus.pipelines.canaries.canaries import lines
 if TYPE_CHECKING:
     from tests.conftest import Workspace
 
-COMMAND = "from quietcorpus.pipelines.cli.canaries import canaries; canaries()"
+COMMAND = "from quietcorpus.cli.canaries import canaries; canaries()"
 TOLD = """
 from quietcorpus.pipelines.terminal import progress
 progress._QUICK_SECONDS = 0.0

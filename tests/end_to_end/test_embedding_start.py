@@ -20,7 +20,7 @@ from embedding_releases import (
 from sentence_releases import refusal
 
 from quietcorpus.pipelines.kinds.prepare import prepare as prepare_kind
-from quietcorpus.pipelines.spec.loading import load_spec
+from quietcorpus.pipelines.schema.loading import load_spec
 from quietcorpus.transforms.errors import InputError
 
 if TYPE_CHECKING:

@@ -26,9 +26,9 @@ from quietcorpus.pipelines.evaluate.comparison import Comparison
 from quietcorpus.pipelines.evaluate.corpus import Columns, Sample
 from quietcorpus.pipelines.evaluate.definition import EXACT
 from quietcorpus.pipelines.release.release import release as real_release
-from quietcorpus.pipelines.spec.embeddings import WordEmbeddingsSpec
-from quietcorpus.pipelines.spec.loading import load_spec
-from quietcorpus.pipelines.spec.spec import Spec
+from quietcorpus.pipelines.schema.embeddings import WordEmbeddingsSpec
+from quietcorpus.pipelines.schema.loading import load_spec
+from quietcorpus.pipelines.schema.spec import Spec
 from quietcorpus.pipelines.storage.files import read_table
 
 if TYPE_CHECKING:

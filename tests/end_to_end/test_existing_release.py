@@ -10,7 +10,7 @@ from public_pools import INPUT, Texts
 
 from quietcorpus.pipelines.card.verify import verify
 from quietcorpus.pipelines.release.existing import complete
-from quietcorpus.pipelines.spec.loading import load_spec
+from quietcorpus.pipelines.schema.loading import load_spec
 from quietcorpus.transforms.errors import InputError
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ assert qc.verify("released/out") == card
 """
 RELEASE = ("release", "spec.yaml", "--workers", "2")
 STARTS = {
-    "module": ("-m", "quietcorpus.pipelines.cli.main", *RELEASE),
+    "module": ("-m", "quietcorpus.cli.main", *RELEASE),
     "api": ("-c", API),
 }
 

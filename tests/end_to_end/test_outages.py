@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 PATIENCE_SECONDS = 60
 # The command, which gives a store up sooner.
 IMPATIENT = """
-from quietcorpus.pipelines.cli.main import main
+from quietcorpus.cli.main import main
 from quietcorpus.pipelines.environment import patience
 patience.LONGEST_SECONDS = 3.0
 main()

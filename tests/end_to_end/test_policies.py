@@ -53,7 +53,7 @@ UNTOLD = {("MakeReleases", "s3:AbortMultipartUpload")}
 # The command, to which every claim is stale.
 IMPATIENT = """
 import sys
-from quietcorpus.pipelines.cli.main import main
+from quietcorpus.cli.main import main
 from quietcorpus.pipelines.storage import claims
 claims.STALE_SECONDS = 0.0
 main()

@@ -40,7 +40,7 @@ from quietcorpus.indexes.pool import open_pool
 from quietcorpus.mechanisms.clipped_sum import STEPS
 from quietcorpus.mechanisms.guarantees import DocumentPrivacy, Spending
 from quietcorpus.pipelines.card.verify import verify
-from quietcorpus.pipelines.spec.loading import load_spec
+from quietcorpus.pipelines.schema.loading import load_spec
 from quietcorpus.pipelines.terminal.observer import Numbers
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
 

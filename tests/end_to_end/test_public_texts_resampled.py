@@ -21,7 +21,7 @@ import quietcorpus as qc
 from quietcorpus.indexes.pool import open_pool
 from quietcorpus.pipelines.card import public_texts as card_public_texts
 from quietcorpus.pipelines.kinds import public_texts_votes
-from quietcorpus.pipelines.spec.loading import load_spec
+from quietcorpus.pipelines.schema.loading import load_spec
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

@@ -28,7 +28,7 @@ from quietcorpus.mechanisms.votes import Votes
 from quietcorpus.pipelines.calibrate.public_texts_report import lines
 from quietcorpus.pipelines.calibrate.rounds import lines as lines_of_rounds
 from quietcorpus.pipelines.card.verify import verify
-from quietcorpus.pipelines.spec.loading import load_spec
+from quietcorpus.pipelines.schema.loading import load_spec
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

@@ -34,8 +34,8 @@ from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.vote_estimates import smoothed
 from quietcorpus.pipelines.kinds import public_texts_votes
 from quietcorpus.pipelines.kinds.public_texts_votes import PublicTextsKind
-from quietcorpus.pipelines.spec.loading import load_spec
-from quietcorpus.pipelines.spec.public_texts import PublicTextsSpec
+from quietcorpus.pipelines.schema.loading import load_spec
+from quietcorpus.pipelines.schema.public_texts import PublicTextsSpec
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

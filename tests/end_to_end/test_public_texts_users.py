@@ -31,7 +31,7 @@ from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.card.verify import verify
 from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.caps import Terms
-from quietcorpus.pipelines.spec.loading import load_spec
+from quietcorpus.pipelines.schema.loading import load_spec
 from quietcorpus.transforms.errors import InputError
 
 if TYPE_CHECKING:

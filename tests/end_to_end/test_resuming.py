@@ -140,7 +140,7 @@ def test_what_another_run_has_finished_is_not_kept(other: str, workspace: Worksp
 import os
 from quietcorpus.pipelines.kinds.bags import BagOfWordsKind
 BagOfWordsKind.check = lambda *_: print(os.path.exists({str(left)!r}))
-from quietcorpus.pipelines.cli.main import main
+from quietcorpus.cli.main import main
 main()
 """
     done = workspace.run_code(code, "release", "spec.yaml")

@@ -16,7 +16,7 @@ from machine import MASTER_KEY, OTHER_KEY
 from retries import FailsOnce, run_on, tables
 
 import quietcorpus.pipelines.kinds.job
-from quietcorpus.pipelines.spec.loading import load_spec
+from quietcorpus.pipelines.schema.loading import load_spec
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 PATIENCE_SECONDS = 240
-COMMAND = [sys.executable, "-P", "-m", "quietcorpus.pipelines.cli.main"]
+COMMAND = [sys.executable, "-P", "-m", "quietcorpus.cli.main"]
 
 
 @pytest.mark.parametrize("key", ["configured", "drawn"])

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 KILLED = """
 import os, signal
 import quietcorpus.pipelines.release.release
-from quietcorpus.pipelines.cli.main import main
+from quietcorpus.cli.main import main
 quietcorpus.pipelines.release.release.describe = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 main()
 """
@@ -81,7 +81,7 @@ SWAPPED = """
 import shutil, sys
 from pathlib import Path
 import quietcorpus.pipelines.release.release
-from quietcorpus.pipelines.cli.main import main
+from quietcorpus.cli.main import main
 theirs = Path(sys.argv.pop(1))
 read = quietcorpus.pipelines.release.release.read_run_files
 def read_theirs(staging, key):
@@ -120,7 +120,7 @@ def test_what_one_run_has_staged_no_other_publishes(what: str, workspace: Worksp
 # Runs the command; once the pipeline is done, a file of the corpus is another.
 ALTERED = """
 import quietcorpus.pipelines.release.release
-from quietcorpus.pipelines.cli.main import main
+from quietcorpus.cli.main import main
 read = quietcorpus.pipelines.release.release.read_run_files
 def read_later(staging, key):
     with open("input/corpus.jsonl", "a") as file:

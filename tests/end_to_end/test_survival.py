@@ -32,7 +32,7 @@ SPEC: dict[str, Any] = {
 }
 # The command, which gives up sooner: a store, and a worker that does not answer.
 IMPATIENT = """
-from quietcorpus.pipelines.cli.main import main
+from quietcorpus.cli.main import main
 from quietcorpus.pipelines.engine import beam_patches
 from quietcorpus.pipelines.environment import patience
 beam_patches.SILENT_SECONDS, patience.LONGEST_SECONDS = 40.0, 6.0

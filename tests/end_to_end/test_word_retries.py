@@ -20,7 +20,7 @@ from retries import FailsOnce, run_on, tables
 
 import quietcorpus.pipelines.kinds.job
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.spec.loading import load_spec
+from quietcorpus.pipelines.schema.loading import load_spec
 from quietcorpus.transforms.artefacts.folders import _opened
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.errors import InputError

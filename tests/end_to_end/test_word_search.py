@@ -22,7 +22,7 @@ from quietcorpus.evaluation.recall import noisy_queries
 from quietcorpus.indexes.word_index import open_index
 from quietcorpus.pipelines.kinds import word_meaning
 from quietcorpus.pipelines.kinds.prepare import prepare
-from quietcorpus.pipelines.spec.loading import load_spec
+from quietcorpus.pipelines.schema.loading import load_spec
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

@@ -28,8 +28,8 @@ from quietcorpus.pipelines.card.parameters import LimitedPrecisionParameters
 from quietcorpus.pipelines.kinds.job import Job, release_documents
 from quietcorpus.pipelines.kinds.kind import Account, Kind
 from quietcorpus.pipelines.registry import KindParts
-from quietcorpus.pipelines.spec.mechanism import MechanismSpec
-from quietcorpus.pipelines.spec.values import Epsilon
+from quietcorpus.pipelines.schema.mechanism import MechanismSpec
+from quietcorpus.pipelines.schema.values import Epsilon
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.rows import Released, document_addresses, identified
 from quietcorpus.transforms.reading.documents import Documents

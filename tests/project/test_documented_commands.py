@@ -14,7 +14,7 @@ from guide_pages import CLOUDS, blocks
 from machine import ROOT
 
 import quietcorpus as qc
-from quietcorpus.pipelines.cli.main import main
+from quietcorpus.cli.main import main
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "CONTRIBUTING.md"]
 ELSEWHERE = {

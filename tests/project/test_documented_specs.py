@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from quietcorpus.pipelines.spec.loading import load_spec
+from quietcorpus.pipelines.schema.loading import load_spec
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCKS = [

@@ -24,7 +24,10 @@ def test_a_test_has_the_name_of_its_module() -> None:
     # tests.
     tests = [path for name in PACKAGES for path in (TESTS / name).rglob("test_*.py")]
     places = [(path, ROOT / path.relative_to(TESTS).parent) for path in tests]
-    places += [(path, ROOT / "quietcorpus") for path in PUBLIC.glob("test_*.py")]
+    places += [
+        (PUBLIC / path, ROOT / "quietcorpus" / path.parent)
+        for path in (path.relative_to(PUBLIC) for path in PUBLIC.rglob("test_*.py"))
+    ]
     lost = [
         str(path)
         for path, folder in places

@@ -23,9 +23,9 @@ from quietcorpus import beam as transforms
 from quietcorpus import beam_yaml, ledger
 from quietcorpus.pipelines import registry
 from quietcorpus.pipelines.ledger.caps import as_terms
-from quietcorpus.pipelines.spec.loading import as_spec
-from quietcorpus.pipelines.spec.mechanism import block_of
-from quietcorpus.pipelines.spec.spec import Spec
+from quietcorpus.pipelines.schema.loading import as_spec
+from quietcorpus.pipelines.schema.mechanism import block_of
+from quietcorpus.pipelines.schema.spec import Spec
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

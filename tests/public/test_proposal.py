@@ -26,7 +26,7 @@ from quietcorpus.pipelines.init import columns
 from quietcorpus.pipelines.init.answers import PROTECTS, Answers, Protected, Wanted, answers
 from quietcorpus.pipelines.init.proposal import propose
 from quietcorpus.pipelines.kinds import kept_columns
-from quietcorpus.pipelines.spec.loading import as_spec
+from quietcorpus.pipelines.schema.loading import as_spec
 from quietcorpus.transforms.reading.first_values import FirstValues
 from quietcorpus.transforms.reading.sources import plan
 

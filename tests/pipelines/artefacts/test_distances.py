@@ -20,7 +20,7 @@ from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.indexes.word_index import open_index, save
 from quietcorpus.pipelines.artefacts.distances import distance, matched, summary
 from quietcorpus.pipelines.kinds.words import WordsKind
-from quietcorpus.pipelines.spec.loading import load_spec
+from quietcorpus.pipelines.schema.loading import load_spec
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.words import WordMechanism
 

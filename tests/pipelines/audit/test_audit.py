@@ -16,7 +16,7 @@ from quietcorpus.evaluation.audits.findings import Exact, run
 from quietcorpus.pipelines.audit.audit import audit, audits_of, lines, refuse
 from quietcorpus.pipelines.card.document_losses import DocumentBudget
 from quietcorpus.pipelines.kinds import word_meaning
-from quietcorpus.pipelines.spec.loading import load_spec
+from quietcorpus.pipelines.schema.loading import load_spec
 from quietcorpus.transforms.errors import InputError, StageError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # At this confidence correct mechanisms fail a test once in a million runs.
 SURE = "0.999999"
-COMMAND = "from quietcorpus.pipelines.cli.audit import audit; audit()"
+COMMAND = "from quietcorpus.cli.audit import audit; audit()"
 HISTOGRAM = {
     "kind": "histogram",
     "precision": 3,

@@ -19,7 +19,7 @@ from quietcorpus.mechanisms.pure_votes import PureVotes
 from quietcorpus.mechanisms.votes import Votes
 from quietcorpus.pipelines.audit import built
 from quietcorpus.pipelines.engine.engine import Engine
-from quietcorpus.pipelines.spec.embeddings import WordEmbeddingsSpec
+from quietcorpus.pipelines.schema.embeddings import WordEmbeddingsSpec
 from quietcorpus.pipelines.terminal.observer import Observer
 from quietcorpus.pipelines.terminal.progress import Steps
 

@@ -16,7 +16,7 @@ from quietcorpus.pipelines.canaries.canaries import Effort, lines, refuse, verdi
 from quietcorpus.pipelines.canaries.copy import copied
 from quietcorpus.pipelines.canaries.game import Document, Game, apart_of
 from quietcorpus.pipelines.canaries.plan import planned
-from quietcorpus.pipelines.spec.loading import load_spec
+from quietcorpus.pipelines.schema.loading import load_spec
 from quietcorpus.transforms.errors import StageError
 from quietcorpus.transforms.reading.sources import batches
 

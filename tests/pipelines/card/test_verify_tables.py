@@ -21,7 +21,7 @@ from quietcorpus.pipelines.card import rows as document_rows
 from quietcorpus.pipelines.card.verify import verified
 from quietcorpus.pipelines.engine.engine import Engine
 from quietcorpus.pipelines.release.release import release as run
-from quietcorpus.pipelines.spec.loading import load_spec
+from quietcorpus.pipelines.schema.loading import load_spec
 
 Change = Callable[[Path], Any]
 NOTE = b"Anna, positive"

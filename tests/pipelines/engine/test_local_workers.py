@@ -81,7 +81,7 @@ def test_a_release_has_a_server_ahead(told: Path) -> None:
 # Prints what the command has imported of the engine when it starts the server.
 COMMAND = """
 import os, sys
-from quietcorpus.pipelines.cli.main import main
+from quietcorpus.cli.main import main
 from quietcorpus.pipelines.engine import local_workers
 def server_ahead(*_):
     print(*{"apache_beam", "numba", "pyarrow"} & {*sys.modules}, flush=True)

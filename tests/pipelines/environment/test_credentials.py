@@ -18,7 +18,7 @@ from machine import MASTER_KEY, OTHER_KEY
 from quietcorpus.pipelines.engine.clusters import explain_failure
 from quietcorpus.pipelines.engine.engine import Engine
 from quietcorpus.pipelines.environment.credentials import refuse_in_spec
-from quietcorpus.pipelines.spec.loading import load_spec
+from quietcorpus.pipelines.schema.loading import load_spec
 from quietcorpus.transforms.errors import InputError
 
 if TYPE_CHECKING:

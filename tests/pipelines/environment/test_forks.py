@@ -8,7 +8,7 @@ import sys
 
 CODE = """
 import os, sys
-from quietcorpus.pipelines.cli.main import main
+from quietcorpus.cli.main import main
 assert "grpc" not in sys.modules
 main.callback()
 assert os.environ["GRPC_ENABLE_FORK_SUPPORT"] == "false"

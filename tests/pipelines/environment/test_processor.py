@@ -27,7 +27,7 @@ def test_only_what_openblas_can_use_counts(description: str, expected: bool) -> 
 
 def test_the_command_line_says_so_before_numpy_is_there() -> None:
     # Kills: a command module that imports NumPy first, for which the variable comes too late.
-    program = "import sys, quietcorpus.pipelines.cli.main; print('numpy' in sys.modules)"
+    program = "import sys, quietcorpus.cli.main; print('numpy' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )

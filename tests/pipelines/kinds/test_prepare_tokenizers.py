@@ -8,7 +8,7 @@ import pytest
 
 from quietcorpus.indexes.segmentation import icu_version
 from quietcorpus.pipelines.kinds.prepare import prepare
-from quietcorpus.pipelines.spec.loading import as_spec
+from quietcorpus.pipelines.schema.loading import as_spec
 
 pytest.importorskip("icu4py")
 

@@ -11,7 +11,7 @@ from quietcorpus.mechanisms.pure_votes import PureVotes
 from quietcorpus.mechanisms.vote_room import least_rounds
 from quietcorpus.mechanisms.votes import Votes
 from quietcorpus.pipelines.kinds.vote_room import few_users, of_room
-from quietcorpus.pipelines.spec.public_texts import PublicTextsSpec
+from quietcorpus.pipelines.schema.public_texts import PublicTextsSpec
 from quietcorpus.transforms.votes import SearchedLists, Strata, Voting
 
 VOTES = Votes(

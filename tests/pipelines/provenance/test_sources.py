@@ -14,7 +14,7 @@ from small_specs import spec_of
 from quietcorpus.indexes import candidates, pool
 from quietcorpus.indexes.pool import PoolManifest
 from quietcorpus.pipelines.provenance.sources import PublicSource, named_in, of_artefact, of_files
-from quietcorpus.pipelines.spec.spec import Spec
+from quietcorpus.pipelines.schema.spec import Spec
 from quietcorpus.transforms.errors import InputError
 
 

@@ -17,8 +17,8 @@ from quietcorpus.pipelines.kinds.prepare import prepare
 from quietcorpus.pipelines.kinds.sentences import SentencesKind
 from quietcorpus.pipelines.release import identity as identities
 from quietcorpus.pipelines.release.identity import run
-from quietcorpus.pipelines.spec.loading import load_spec
-from quietcorpus.pipelines.spec.spec import Spec
+from quietcorpus.pipelines.schema.loading import load_spec
+from quietcorpus.pipelines.schema.spec import Spec
 from quietcorpus.pipelines.storage.claims import MASTER_KEY, Run
 from quietcorpus.transforms.reading.documents import Plan
 

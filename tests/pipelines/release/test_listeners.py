@@ -14,8 +14,8 @@ from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.release import listeners
 from quietcorpus.pipelines.release.listeners import Accounts, Audience
 from quietcorpus.pipelines.release.summary import RunSummary
-from quietcorpus.pipelines.spec.loading import as_spec
-from quietcorpus.pipelines.spec.spec import Spec
+from quietcorpus.pipelines.schema.loading import as_spec
+from quietcorpus.pipelines.schema.spec import Spec
 from quietcorpus.pipelines.terminal.observer import Numbers
 from quietcorpus.transforms.errors import InputError, Unavailable
 

@@ -17,8 +17,8 @@ from quietcorpus.pipelines.ledger.caps import as_terms
 from quietcorpus.pipelines.release import recorder
 from quietcorpus.pipelines.release.recorder import recorded
 from quietcorpus.pipelines.release.summary import schema
-from quietcorpus.pipelines.spec.loading import as_spec
-from quietcorpus.pipelines.spec.spec import Spec
+from quietcorpus.pipelines.schema.loading import as_spec
+from quietcorpus.pipelines.schema.spec import Spec
 from quietcorpus.transforms.errors import (
     CapReached,
     ClaimHeld,

@@ -11,10 +11,10 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from quietcorpus.pipelines.cli import command as module
-from quietcorpus.pipelines.cli.command import command, on_failure
-from quietcorpus.pipelines.cli.main import main
-from quietcorpus.pipelines.cli.options import quiet_option
+from quietcorpus.cli import command as module
+from quietcorpus.cli.command import command, on_failure
+from quietcorpus.cli.main import main
+from quietcorpus.cli.options import quiet_option
 from quietcorpus.transforms.errors import InputError, StageError
 
 

@@ -49,7 +49,7 @@ def audit(spec: str, **given: Any) -> Iterator[str]:
       quietcorpus audit spec.yaml --draws 1000000 --output audited
     """
     content = qc.audit(spec, **given)
-    from ..audit.audit import lines, refuse
+    from quietcorpus.pipelines.audit.audit import lines, refuse
 
     yield from lines(content)
     refuse(content)

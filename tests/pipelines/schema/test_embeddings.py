@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from quietcorpus.pipelines.spec.embeddings import WordEmbeddingsSpec
+from quietcorpus.pipelines.schema.embeddings import WordEmbeddingsSpec
 
 BLOCK: dict[str, Any] = {
     "kind": "word-embeddings",

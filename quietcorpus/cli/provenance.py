@@ -56,7 +56,7 @@ def provenance(spec: str, report: str, public: Sequence[str], **given: Any) -> I
         --public 'reviews/*.parquet'
     """
     content = qc.check_provenance(spec, report=report, public=public, **given)
-    from ..provenance.provenance import lines, refuse
+    from quietcorpus.pipelines.provenance.provenance import lines, refuse
 
     yield from lines(content, report)
     refuse(content)

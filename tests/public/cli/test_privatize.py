@@ -113,7 +113,7 @@ def test_bad_options_are_one_line(word_index: Path, more: tuple[str, ...], messa
 
 LOADED = """
 import sys
-from quietcorpus.pipelines.cli.main import main
+from quietcorpus.cli.main import main
 try:
     main()
 finally:

@@ -126,13 +126,13 @@ def evaluate(release: str, sweep: Sequence[str], **given: Any) -> Iterator[str]:
       quietcorpus evaluate releases/complaints --against 'corpus/*.parquet' --spec spec.yaml \\
         --label product --sweep epsilon=1,2,5,10 --output private/evaluation
     """
-    from ..evaluate.sweep import parsed
+    from quietcorpus.pipelines.evaluate.sweep import parsed
 
     content = qc.evaluate(release, sweep=parsed(sweep), **given)
     yield from lines(content)
     yield f"report    {given['output']}/evaluation.html"
     if content["audits"]:
-        from ..audit.audit import refuse
+        from quietcorpus.pipelines.audit.audit import refuse
 
         refuse(content["audits"])
 

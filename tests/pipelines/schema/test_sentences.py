@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from quietcorpus.mechanisms.deep_candidate import Utility
-from quietcorpus.pipelines.spec.loading import load_spec
-from quietcorpus.pipelines.spec.sentences import SentencesSpec
+from quietcorpus.pipelines.schema.loading import load_spec
+from quietcorpus.pipelines.schema.sentences import SentencesSpec
 from quietcorpus.transforms.artefacts.encoder import PACKAGED
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.sentences import SentenceMechanism

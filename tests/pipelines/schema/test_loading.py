@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from loaded_specs import refusal
 
-from quietcorpus.pipelines.spec.loading import load_spec
+from quietcorpus.pipelines.schema.loading import load_spec
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

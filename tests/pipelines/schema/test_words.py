@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from quietcorpus.pipelines.spec.loading import load_spec
-from quietcorpus.pipelines.spec.words import MatchedEpsilon, WordsSpec
+from quietcorpus.pipelines.schema.loading import load_spec
+from quietcorpus.pipelines.schema.words import MatchedEpsilon, WordsSpec
 from quietcorpus.transforms.errors import InputError
 
 if TYPE_CHECKING:

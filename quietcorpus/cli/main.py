@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
+from quietcorpus.pipelines.environment.forks import forget_grpc
+from quietcorpus.pipelines.environment.garbage import keep_all
+from quietcorpus.pipelines.environment.patience import be_patient
+from quietcorpus.pipelines.environment.processor import prefer_avx512
+from quietcorpus.pipelines.environment.version import full_version
 from quietcorpus.transforms.errors import MOST_SHOWN, shown
 
-from ..environment.forks import forget_grpc
-from ..environment.garbage import keep_all
-from ..environment.patience import be_patient
-from ..environment.processor import prefer_avx512
-from ..environment.version import full_version
 from .audit import audit
 from .calibrate_bags import calibrate_bags
 from .calibrate_compare import calibrate_compare

@@ -1,4 +1,6 @@
-"""The JSON Schema of a spec, for editors: `python -m quietcorpus.pipelines.spec.schema` prints it.
+"""The JSON Schema of a spec, for editors.
+
+`python -m quietcorpus.pipelines.schema.json_schema` prints it.
 
 A spec that it refuses is refused by `quietcorpus release`. The reverse does not hold: the models
 alone check rules between keys, such as that an output lies outside the input.

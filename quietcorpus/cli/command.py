@@ -11,10 +11,9 @@ from typing import Any, TypeAlias
 
 import click
 
+from quietcorpus.pipelines.terminal.failures import guarded
+from quietcorpus.pipelines.terminal.logs import configure_logging
 from quietcorpus.transforms.errors import InputError, StageError
-
-from ..terminal.failures import guarded
-from ..terminal.logs import configure_logging
 
 Work: TypeAlias = Callable[..., Iterator[str]]
 _NOTE = f"{__name__}.note"

@@ -8,8 +8,8 @@ from typing import Any, get_args
 import click
 
 import quietcorpus as qc
-from quietcorpus.calibration import TriedMap
 
+from ..calibration import TriedMap
 from .command import command
 from .options import (
     Number,
@@ -86,6 +86,6 @@ def calibrate_bags(source: str | None, **given: Any) -> Iterator[str]:
       quietcorpus calibrate bag-of-words 'public/*.parquet' --vocabulary words.txt --epsilons 1,2
       quietcorpus calibrate bag-of-words --histogram releases/words --epsilons 1,2
     """
-    from ..calibrate.bags import lines
+    from quietcorpus.pipelines.calibrate.bags import lines
 
     yield from lines(qc.calibrate_bags(source, **given))

@@ -10,8 +10,8 @@ import jsonschema
 import pytest
 from ruamel.yaml import YAML
 
-from quietcorpus.pipelines.spec.loading import as_spec
-from quietcorpus.pipelines.spec.schema import schema
+from quietcorpus.pipelines.schema.json_schema import schema
+from quietcorpus.pipelines.schema.loading import as_spec
 from quietcorpus.transforms.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -8,10 +8,10 @@ import jsonschema
 import pytest
 
 from quietcorpus.indexes import tokenizers
-from quietcorpus.pipelines.spec.histogram import HistogramSpec
-from quietcorpus.pipelines.spec.loading import as_spec
-from quietcorpus.pipelines.spec.schema import schema
-from quietcorpus.pipelines.spec.tokenizers import tokenizer_of
+from quietcorpus.pipelines.schema.histogram import HistogramSpec
+from quietcorpus.pipelines.schema.json_schema import schema
+from quietcorpus.pipelines.schema.loading import as_spec
+from quietcorpus.pipelines.schema.tokenizers import tokenizer_of
 from quietcorpus.transforms.errors import InputError
 
 V1, ICU = "unicode-words-v2", "icu-words-v2"

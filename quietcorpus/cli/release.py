@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import quietcorpus as qc
-from quietcorpus.releases import verified
 
+from ..releases import verified
 from .command import command, on_failure
 from .options import engine_option, processes_option, quiet_option
 
 if TYPE_CHECKING:
-    from ..card.model import Card
+    from quietcorpus.pipelines.card.model import Card
 
 
 @command(
@@ -115,7 +115,7 @@ def release(spec: str, dry_run: bool, **given: Any) -> Iterator[str]:
     except qc.GraphIsValid:  # imported no sooner: the server of the workers comes before the engine
         yield "graph     valid; nothing was run, and nothing was published"
         return
-    from ..spec.loading import load_spec
+    from quietcorpus.pipelines.schema.loading import load_spec
 
     note = " (complete already; nothing was done)" if existed else ""
     yield f"release   {load_spec(spec).output}{note}"
@@ -250,7 +250,7 @@ def vary(path: str, output: str, **given: Any) -> Iterator[str]:
 
 
 def _lines(card: Card) -> Iterator[str]:
-    from ..card.parameters import costs, total_cost
+    from quietcorpus.pipelines.card.parameters import costs, total_cost
 
     stages = [f"{stage.stage} {costs(stage.parameters)}" for stage in card.budget.stages]
     if card.counts:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from quietcorpus import ledger as api
+from quietcorpus.pipelines.terminal.table import aligned
 
-from ..terminal.table import aligned
+from .. import ledger as api
 from .command import Work, command
 
 if TYPE_CHECKING:
-    from ..ledger.check import CheckedLedger
+    from quietcorpus.pipelines.ledger.check import CheckedLedger
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _HEAD = click.option(
@@ -91,7 +91,7 @@ def show(place: str, as_json: bool, as_html: bool) -> Iterator[str]:
 def history(place: str, as_json: bool) -> Iterator[str]:
     """List the records at PLACE, in order: what was reserved, spent and given back."""
     events = api.history(place)
-    from ..ledger import tables
+    from quietcorpus.pipelines.ledger import tables
 
     yield from _json_or(tables.history_lines(events), events, as_json=as_json)
 
@@ -119,7 +119,7 @@ def verify(
     found = api.verify(place, public_key=public_key, expected_head=expected_head)
     from dataclasses import asdict
 
-    from ..ledger.check import refuse
+    from quietcorpus.pipelines.ledger.check import refuse
 
     rows = [("release", "result"), *((one.release, one.says) for one in found.releases)]
     yield from _json_or(aligned(rows), asdict(found), as_json=as_json)
@@ -219,7 +219,7 @@ def plan(
         if len(specs) != 1:
             raise InputError("--releases: is for one spec; name one, or leave it out")
         schedule = api.schedule(specs[0], releases)
-        from ..ledger.schedule import lines
+        from quietcorpus.pipelines.ledger.schedule import lines
 
         yield from _json_or(lines(schedule), schedule, as_json=as_json)
         return
@@ -256,7 +256,7 @@ def release_reservation(place: str, release: str, reason: str) -> Iterator[str]:
 
 
 def _accounts(content: dict[str, Any], *, as_json: bool) -> Iterator[str]:
-    from ..ledger import tables
+    from quietcorpus.pipelines.ledger import tables
 
     yield from _json_or(tables.account_lines(content), content, as_json=as_json)
 

@@ -65,7 +65,7 @@ def canaries(spec: str, beam_options: tuple[str, ...], **given: Any) -> Iterator
         --runner=DataflowRunner --project=...
     """
     content = qc.canaries(spec, beam_options=beam_options, **given)
-    from ..canaries.canaries import lines, refuse
+    from quietcorpus.pipelines.canaries.canaries import lines, refuse
 
     yield from lines(content)
     refuse(content)

@@ -23,8 +23,8 @@ from narrowed_pools import first_round
 from public_candidates import PUBLIC_TEXTS
 from scripts import run_script
 
-from quietcorpus.pipelines.cli import command
-from quietcorpus.pipelines.cli.main import main
+from quietcorpus.cli import command
+from quietcorpus.cli.main import main
 from quietcorpus.pipelines.terminal import progress
 
 if TYPE_CHECKING:
@@ -66,8 +66,8 @@ APART = ("calibrate bag-of-words", "evaluate")
 """Commands that fit topics: where all the others have been loaded, tomotopy may not load."""
 TOLD = """
 import sys
-from quietcorpus.pipelines.cli import command
-from quietcorpus.pipelines.cli.main import main
+from quietcorpus.cli import command
+from quietcorpus.cli.main import main
 from quietcorpus.pipelines.terminal import progress
 progress._QUICK_SECONDS = 0.0
 command._shows_bars = lambda bars=sys.argv.pop(1) == "bars": bars
