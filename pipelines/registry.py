@@ -18,7 +18,7 @@ class KindParts:
     """The places of the parts of one kind, each as `module:name`.
 
     Attributes:
-        block: the spec's mechanism block, a `spec.mechanism.MechanismSpec`.
+        block: the spec's mechanism block, a `schema.mechanism.MechanismSpec`.
         mechanism: the card's block, with the files of a release, a `card.mechanism.Mechanism`.
         resolve: a function of the checked block and a number of processes that finds the artefacts
             and returns a `kinds.kind.Kind`.
@@ -45,7 +45,7 @@ class KindParts:
     def of_module(cls, module: str, name: str, *columns: str) -> KindParts:
         """Return the parts of a kind whose modules and classes are named alike in every wing."""
         return cls(
-            block=f"{_PIPELINES}.spec.{module}:{name}Spec",
+            block=f"{_PIPELINES}.schema.{module}:{name}Spec",
             mechanism=f"{_PIPELINES}.card.{module}:{name}Mechanism",
             resolve=f"{_PIPELINES}.kinds.{module}:resolve",
             audits=f"{_PIPELINES}.audit.{module}:audits",

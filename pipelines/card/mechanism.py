@@ -121,14 +121,14 @@ class Mechanism(Part):
     def results(self, block: Any) -> tuple[Set[str], Set[str]]:
         """Return the keys that a run of a spec's block adds or fills in, and those that it may.
 
-        `block` is the `spec.mechanism.MechanismSpec` of this kind.
+        `block` is the `schema.mechanism.MechanismSpec` of this kind.
         """
-        raise NotImplementedError
+        return set(), set()
 
     @property
     def used(self) -> list[tuple[str, str]]:
         """Return the names of the artefacts, in order, each with the place that the block has."""
-        raise NotImplementedError
+        return []
 
     def check_files(self, output: str, card: Any) -> None:
         """Compare files with each other, beyond `misfit`; raises InputError."""

@@ -76,11 +76,8 @@ main()
 """The command in a process of its own, which shows bars or does not."""
 VOTED = ("index narrow-pool", "vary")
 """Commands that take a release of public texts."""
-SAME = """
-import json, sys
-for row in map(json.loads, sys.stdin):
-    print(json.dumps({"id": row["id"], "text": row["text"]}))
-"""
+_ROW = '{"id": row["id"], "text": row["text"]}'
+SAME = f"import json, sys; [print(json.dumps({_ROW})) for row in map(json.loads, sys.stdin)]"
 """A program that leaves texts as they are."""
 VOTES = {"kind": "public-texts", "epsilon": 4, "delta": 1e-6, "pool": "pool"}
 ENCODED = ("index build-candidates", "calibrate sentence-embeddings")
