@@ -295,7 +295,7 @@ def test_an_index_with_a_guarantee_of_ours(workspace: Workspace) -> None:
     block = {"kind": "words", "mechanism": "madlib", "epsilon": 3, "index": "made/index"}
     message = workspace.refused({"mechanism": block})
     assert message.startswith("mechanism.index: ")
-    assert "decimals in its vectors' guarantee do not match the rationals" in message
+    assert "decimals that do not match its rationals" in message
 
 
 def test_what_is_shown(workspace: Workspace, word_index: Path) -> None:
