@@ -106,7 +106,7 @@ def test_a_card_with_another_gamma_is_refused(release: Workspace) -> None:
     for change in changes:
         changed = json.loads(kept)
         change(changed)
-        file.write_text(json.dumps(changed))
+        file.write_text(json.dumps(changed, indent=2) + "\n")
         try:
             with pytest.raises(InputError, match=r"release.json: (meaning|mechanism): "):
                 verify(str(release.output))

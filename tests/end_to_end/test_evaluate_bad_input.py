@@ -47,12 +47,13 @@ def refused(workspace: Workspace, *arguments: str, code: int = 2, **options: Any
 
 def other_corpus(workspace: Workspace, **columns: Any) -> tuple[str, str]:
     """Another corpus, as arguments."""
-    numbers = range(DOCUMENTS)
     whole = {
         "text": [f"the government said {CANARY}"] * DOCUMENTS,
-        "article": [f"paper-{n}" for n in numbers],
+        "article": [f"paper-{n}" for n in range(DOCUMENTS)],
+        **columns,
     }
-    workspace.parquet({**whole, **columns}, "../other.parquet")
+    whole["label"] = ["either"] * len(whole["article"])  # the release keeps it
+    workspace.parquet(whole, "../other.parquet")
     return "--against", "other.parquet"
 
 
@@ -84,6 +85,13 @@ def test_a_corpus_of_another_size(released: Workspace, spec: str | None) -> None
         "--against: the corpus has 70 documents and the release 60; give the corpus that the "
         "release was made of"
     )
+
+
+def test_a_corpus_without_a_column_that_the_release_keeps(released: Workspace) -> None:
+    # An attacker compares it. Kills: documents that are compared with no column.
+    released.parquet({"text": ["a"], "article": ["paper-0"]}, "../bare.parquet")
+    said = refused(released, "--against", "bare.parquet")
+    assert "bare.parquet has no column 'label'; it has " in said
 
 
 def test_a_corpus_of_other_documents(released: Workspace) -> None:

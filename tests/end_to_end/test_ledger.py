@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -17,6 +18,7 @@ from ledgers import PRECISION, opened, records, refusal, shown, spec, used
 from machine import OTHER_KEY
 from ruamel.yaml import YAML
 from s3_server import BUCKET, S3Server
+from tampering import edit_card
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -64,10 +66,11 @@ def test_card_and_ledger_agree(corpus: Workspace) -> None:
     assert "not the one that was committed" in said or "README" in said
     # Nor may it say of itself that it was made from the one that was committed.
     made = {"card_sha256": commit["card_sha256"], "factors": 1, "starts": 1, "passes": 1}
-    path.write_text(json.dumps(json.loads(card) | {"reconstruction": made}))
+    path.write_bytes(card)
+    edit_card(path.parent, lambda own: own.update(reconstruction=made))
     assert "not the one that was committed" in refusal(corpus.run("ledger", "verify", "ledger"))
     said = refusal(corpus.run("verify", "released/one", "--ledger", "ledger"))
-    assert "was reconstructed from a release that" in said or "README" in said
+    assert re.search("was reconstructed from a release that|README|bytes that a release", said)
 
 
 @pytest.mark.slow
