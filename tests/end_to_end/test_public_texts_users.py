@@ -129,7 +129,10 @@ TAMPERED: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "half of epsilon": (cheaper, COSTS),
     "a longer norm": (longer, COSTS),
     "another group": (lambda card: card["mechanism"]["norms"].update(bronze=512), COSTS),
-    "no norms": (lambda card: card["mechanism"].pop("norms"), "mechanism.norms: only releases of"),
+    "no norms": (
+        lambda card: card["mechanism"].pop("norms"),
+        "mechanism: norms is missing, or does not belong",
+    ),
     "longer votes": (lambda card: card["mechanism"].update(vote=512), COSTS),
     "another threshold": (lambda card: card["mechanism"].update(least_votes=1), COSTS),
     "no users": (
