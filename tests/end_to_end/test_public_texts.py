@@ -302,11 +302,11 @@ def text_less(release: Path) -> None:
 TAMPERED: dict[str, tuple[Callable[[Path], Any], str]] = {
     "counts": (
         card_change(lambda card: card.update(counts={"documents": 122, "rejected": 0})),
-        "counts: they tell whether a document is there",
+        "counts: not what a release of this kind states there",
     ),
     "a private pool": (
         card_change(lambda card: card["artefacts"][0].update(provenance="private")),
-        "artefacts: not a public pool and a public encoder",
+        "artefacts: pool is private, at no stated cost",
     ),
     "less noise": (less_noise, "the noise that the card tells costs more than it says"),
     "longer votes": (
