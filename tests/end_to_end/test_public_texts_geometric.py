@@ -133,11 +133,11 @@ TAMPERED: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "no rate": (
         card_change(lambda card: card["mechanism"].pop("noise_rate")),
-        "the noise that the card tells costs more than it says",
+        "mechanism: noise_rate is missing",
     ),
     "a multiplier, too": (
         card_change(lambda card: card["mechanism"].update(noise_multiplier="9")),
-        "the noise that the card tells costs more than it says",
+        "mechanism: noise_multiplier is missing, or does not",
     ),
     "another threshold": (
         card_change(lambda card: card["mechanism"].update(least_votes=1)),
@@ -145,7 +145,7 @@ TAMPERED: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "other votes by rank": (
         card_change(lambda card: card["mechanism"].update(votes_by_rank=[[9, 3]])),
-        "the noise that the card tells costs more than it says",
+        "mechanism: votes_by_rank is missing, or does not",
     ),
     "a smaller epsilon in the block": (
         card_change(lambda card: card["mechanism"].update(epsilon=1.0)),
@@ -153,7 +153,7 @@ TAMPERED: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "a delta in the block": (
         card_change(lambda card: card["mechanism"].update(delta=0.0)),
-        "the noise that the card tells costs more than it says",
+        "mechanism: delta: 0.0 is not allowed",
     ),
 }
 

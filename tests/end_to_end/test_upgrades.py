@@ -38,11 +38,7 @@ def upgraded(workspace: Workspace, *changes: tuple[str, str, str]) -> dict[str, 
     """The environment of a later version of the software, which differs in these files alone."""
     folder = workspace.folder / f"later-{len(list(workspace.folder.glob('later-*')))}"
     package = folder / "quietcorpus"
-    package.mkdir(parents=True)
-    for path in (ROOT / "quietcorpus").glob("*.py"):
-        shutil.copy(path, package)
-    for name in ("evaluation", "indexes", "mechanisms", "pipelines", "transforms"):
-        shutil.copytree(ROOT / name, package / name)  # with what is compiled of it
+    shutil.copytree(ROOT / "quietcorpus", package)  # with its links, and what is compiled of it
     for file, before, after in changes:
         path = package / file
         text = path.read_text()
