@@ -58,9 +58,11 @@ def recorded(self, *args, **kwargs):
     return result
 DataflowRunner.run_pipeline = recorded
 import runpy
-runpy.run_path(sys.argv.pop(1), run_name="__main__")
+program = sys.argv.pop(1)
+start = runpy.run_path if program.endswith(".py") else runpy.run_module
+start(program, run_name="__main__")
 """
-COMMAND = ROOT / "pipelines" / "cli" / "main.py"
+COMMAND = "quietcorpus.cli.main"
 BIGQUERY = ROOT / "examples" / "own_pipeline_bigquery.py"
 KINDS: dict[str, tuple[dict[str, Any], set[str]]] = {
     "bag of words": (
@@ -98,7 +100,7 @@ def test_a_dry_run_checks_the_graph(
     workspace.parquet({"text": [f"quiet {CANARY}"] * 20, "key": range(20)}, row_group_size=5)
     changes = changes | {"input": {"path": "input/*.parquet", "id": "key"}}
     spec = str(workspace.spec(changes))
-    done = run(workspace, "-c", DRY_RUN, str(COMMAND), "release", spec, *OPTIONS)
+    done = run(workspace, "-c", DRY_RUN, COMMAND, "release", spec, *OPTIONS)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "graph     valid; nothing was run, and nothing was published\n"
     # Beam's own stager leaves folders in the temporary one; there may be nothing of the release.
