@@ -34,7 +34,7 @@ _LEAST, _NONE = 1e-30, -100.0
 
 
 class Found(NamedTuple):
-    """How well released texts fit facts.
+    """The fit of released texts to facts.
 
     Attributes:
         words: float32 (m, n), the log-ratio of each secret's occurring once in each text.

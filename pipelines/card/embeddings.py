@@ -271,7 +271,7 @@ def embedding_limits(named: bool | None) -> list[str]:
 def papers_figure(
     rate: Fraction, noise_multiplier: Fraction, steps: int, lot: Fraction, delta: Fraction
 ) -> PapersFigure:
-    """Return the paper's figure for a training of so many steps, at the largest sampling rate."""
+    """Return the paper's figure for a training of `steps` steps, at the largest sampling rate."""
     # The module imports optional packages.
     from quietcorpus.mechanisms.accounting import papers_epsilon
 

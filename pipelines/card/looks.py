@@ -11,7 +11,7 @@ from quietcorpus.indexes.scripts import are_clauses
 from quietcorpus.transforms.reading.columns import is_string
 from quietcorpus.transforms.reading.copies import strings
 
-_FEW = 20  # one value in so many is too many
+_FEW = 20  # one value in twenty is too many
 _LEAST_VALUES, _SENTENCE_WORDS = 10, 5
 _TEXT_IN_BYTES = re.compile(r"[^\x00-\x08\x0e-\x1f\x7f-\x9f\ufffd]{6,}")
 """A run of text in bytes: by chance, numbers of shapes on a map hold shorter runs."""

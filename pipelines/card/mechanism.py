@@ -60,10 +60,10 @@ class Mechanism(Part):
     """The mechanism of a release, with its resolved parameters."""
 
     counts_records: ClassVar[bool] = True
-    """Whether the card states numbers of records."""
+    """The choice to state numbers of records on the card."""
 
     has_papers_figure: ClassVar[bool] = False
-    """Whether the card may state the result of a paper's own accounting."""
+    """The choice to state the result of a paper's own accounting on the card."""
     private: ClassVar[frozenset[str]] = frozenset()
     """The names of the artefacts that may be private, with a guarantee that the card accounts."""
 

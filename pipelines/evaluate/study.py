@@ -47,7 +47,7 @@ MOST_AUTHORS, LEAST_OF_AUTHOR = 50, 10
 LEAST_OF_CLASS = 4 * FOLDS
 _LEAST_OF_GROUP = 30
 REDRAWS = 6
-"""How often an attacker releases anew what it knows."""
+"""The number of times that an attacker releases anew the documents that it knows."""
 MOST_TOGETHER = 5_000
 """The most documents whose rows are all looked at together."""
 TOGETHER = "by all rows together"
