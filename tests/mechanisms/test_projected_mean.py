@@ -103,6 +103,13 @@ def test_inside_the_ball_a_sentence_is_where_it_is() -> None:
     np.testing.assert_allclose(found, [-0.8 * STEPS, 0.6 * STEPS], atol=1)
 
 
+def test_a_sentence_is_rounded_to_the_nearest_before_it_is_projected() -> None:
+    # Kills: rounding down. 7.75 of the 16 parts of a step are 8, half a step, which is a step.
+    ball = Ball(np.zeros(1), np.full((1, 1), float(DIRECTION_UNIT)), float(STEPS))
+    sentences = np.array([[7.75 / 16], [7.25 / 16]], np.float32)
+    assert ball.sums(sentences, np.array([0, 1, 2])).tolist() == [[1], [0]]
+
+
 def test_places_are_what_sums_are_rounded_from() -> None:
     # Kills: another unit, a centre left in, places by the lifts.
     generator = np.random.default_rng()

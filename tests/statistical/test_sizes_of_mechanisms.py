@@ -131,13 +131,16 @@ def exact_draws_from_a_start() -> Found:
 
 
 def exact_draws_of_many() -> Found:
-    """Kills: places among many draws that are cut to fewer bits where further bits are read."""
+    """Kills: places among many draws that are cut to fewer bits where further bits are read.
+
+    One draw in seven reads further bits, so that 512 draws a place show the fault under every key.
+    """
     stream, address = fresh_stream(), addresses(1)
     sampler = ExactSampler(TwoSidedGeometric(Fraction(1, 1000)))
     (whole,) = sampler.sample(stream, address, MORE, lane=0)
-    starts = sorted({place // 8 * 8 for place in edges(MORE - 8).tolist()})
-    some = [sampler.sample(stream, address, 8, lane=0, start=start)[0] for start in starts]
-    return [whole[start : start + 8] for start in starts], some
+    starts = sorted({place // 8 * 8 for place in edges(MORE - 512).tolist()})
+    some = [sampler.sample(stream, address, 512, lane=0, start=start)[0] for start in starts]
+    return [whole[start : start + 512] for start in starts], some
 
 
 def exact_draws_far_out() -> Found:
