@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -23,8 +23,10 @@ import quietcorpus.mechanisms
 import quietcorpus.transforms
 from quietcorpus.evaluation.audits.findings import run
 from quietcorpus.indexes import candidates
-from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.encoding import Value
+from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
 from quietcorpus.pipelines.audit.audit import audits_of
+from quietcorpus.pipelines.kinds.prepare import prepare
 
 DRAWS = 1000
 """Draws of each audit: enough to execute it, too few to find much."""
@@ -65,10 +67,19 @@ NAMES = [*golden_releases.KINDS, *FURTHER]
 
 
 class Traced(NamedTuple):
-    """What a release and its audit execute."""
+    """What a release and its audit execute.
+
+    Attributes:
+        released: by the release.
+        audited: by its audit.
+        stages: the name and the version of every stage that the release opened.
+        laws: what the kind says of them.
+    """
 
     released: Executed
     audited: Executed
+    stages: frozenset[tuple[str, int]]
+    laws: Mapping[str, int] | None
 
 
 @functools.cache
@@ -95,15 +106,24 @@ def forget(package: str = "quietcorpus.") -> None:
 def traced(name: str) -> Traced:
     """Make the release in this folder, audit its spec, and return what both executed."""
     forget()
-    with executed(product()) as released:
+    stages: set[tuple[str, int]] = set()
+    own = ReleaseKey.stage
+
+    def recorded(key: ReleaseKey, stage: str, version: int, /, **parameters: Value) -> Keystream:
+        stages.add((stage, version))
+        return own(key, stage, version, **parameters)
+
+    with pytest.MonkeyPatch.context() as patch, executed(product()) as released:
+        patch.setattr(ReleaseKey, "stage", recorded)
         spec = publish(name)
+    laws = prepare(spec).laws
     forget()
     with pytest.MonkeyPatch.context() as patch, executed(product()) as audited:
         # What is executed goes by the bits that are drawn.
         patch.setattr(ReleaseKey, "fresh", lambda: ReleaseKey.derive(bytes(32), "audit", b""))
         for _ in run(audits_of(spec), DRAWS, 0.9999):
             pass
-    return Traced(released, audited)
+    return Traced(released, audited, frozenset(stages), laws)
 
 
 @contextmanager

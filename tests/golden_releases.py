@@ -165,12 +165,18 @@ def fixed(folder: Path) -> Iterator[None]:
         yield
 
 
-def publish(name: str) -> Spec:
-    """Make a release of `KINDS` in this folder, as `out-NAME`; return its spec."""
+def spec_of(name: str, source: dict[str, Any] | None = None) -> Spec:
+    """Return the spec of a release of `KINDS` in this folder, as `out-NAME`."""
     block = {"kind": name.split(",", maxsplit=1)[0], **KINDS[name]}
-    spec = {"release": "golden", "input": {"path": f"{HERE}/corpus.parquet"}, "mechanism": block}
+    spec: dict[str, Any] = {"release": "golden", "mechanism": block}
+    spec["input"] = source or {"path": f"{HERE}/corpus.parquet"}
     own = {"output": f"{HERE}/out-{name}", "accept": WEAK}  # so few texts hide little
     Path("spec.yaml").write_text(json.dumps(spec | own))
-    loaded = load_spec("spec.yaml")
+    return load_spec("spec.yaml")
+
+
+def publish(name: str, source: dict[str, Any] | None = None) -> Spec:
+    """Make a release of `KINDS` in this folder, as `out-NAME`; return its spec."""
+    loaded = spec_of(name, source)
     release(loaded, Engine([], 1), lambda: None)
     return loaded

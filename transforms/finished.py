@@ -37,12 +37,10 @@ import orjson
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
-from quietcorpus.indexes.frequent_words import FrequentCounts
 from quietcorpus.mechanisms.encoding import encode
 from quietcorpus.mechanisms.keystream import ReleaseKey
 
 from .errors import StageError
-from .reading.copies import Copies
 from .reading.documents import Reject
 from .sealed import seal, unseal, wide
 from .shards import Seen, Shard, Tally, Written, staged_content
@@ -130,25 +128,12 @@ class FinishedShards:
 
 def _content(made: Written, seen: Seen) -> bytes:
     """Return a record's content, whose length tells nothing of the texts."""
-    tally = seen.tally
     return orjson.dumps(
         {
             "staged": made.staged,
             "sha256": made.sha256,
             "rows": wide(made.rows),
-            "documents": wide(tally.documents),
-            "rejected": wide(tally.rejected),
-            "first": tally.first,
-            "tokens": wide(tally.tokens),
-            "known": wide(tally.known),
-            "frequent": {
-                "words": wide(tally.frequent.words),
-                "of_each": [wide(number) for number in tally.frequent.of_each],
-            },
-            "copies": {
-                field: {name: wide(number) for name, number in numbers.items()}
-                for field, numbers in asdict(tally.copies).items()
-            },
+            "tally": replace(seen.tally, parts=()).encoded(),
             "rejects": seen.rejects,
             "identifiers": base64.b64encode(seen.identifiers.digests.tobytes()).decode(),
         }
@@ -161,25 +146,10 @@ def _restored(content: bytes, path: str, seen: Seen) -> tuple[Written, Seen]:
     The splits that were read are not taken from a record: its seal is bound to them.
     """
     fields: dict[str, Any] = orjson.loads(content)
-    first = fields["first"]
-    tally = seen.tally + Tally(
-        int(fields["documents"]),
-        int(fields["rejected"]),
-        Reject(**first) if first else None,
-        int(fields["tokens"]),
-        int(fields["known"]),
-        copies=Copies(**{name: _numbers(found) for name, found in fields["copies"].items()}),
-        frequent=FrequentCounts(
-            int(fields["frequent"]["words"]), tuple(map(int, fields["frequent"]["of_each"]))
-        ),
-    )
+    tally = seen.tally + Tally.decoded(fields["tally"])
     written = Written(path, fields["staged"], fields["sha256"], int(fields["rows"]))
     if written.rows != tally.documents:
         raise StageError(f"{path}: the staged file has not a row for every document")
     digests = np.frombuffer(base64.b64decode(fields["identifiers"]), np.uint64).reshape(-1, 2)
     identifiers = seen.identifiers.with_digests(digests)
     return written, Seen(identifiers, tally, [Reject(**one) for one in fields["rejects"]])
-
-
-def _numbers(found: dict[str, str]) -> dict[str, int]:
-    return {name: int(number) for name, number in found.items()}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from typing import IO, Any, cast
+from typing import IO, Any, TypeVar, cast
 
 import numpy as np
 import orjson
@@ -24,7 +25,7 @@ from .errors import StageError
 from .reading.copies import Copies
 from .reading.documents import Documents, Reject, Split
 from .reading.identifiers import Identifiers
-from .sealed import CHUNK_BYTES, SealedSink, unsealed
+from .sealed import CHUNK_BYTES, SealedSink, unsealed, wide
 
 # A shard is a 64th of the corpus, within these bounds: enough of them to keep workers busy, and
 # files neither too many nor too large.
@@ -32,6 +33,9 @@ _SHARDS = 64
 _SMALLEST_SHARD, _LARGEST_SHARD = 1 << 12, 1 << 17
 TALLIES = "tallies"
 ROW_GROUP_ROWS = 1 << 14
+
+_Given = TypeVar("_Given")
+_Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +111,36 @@ class Tally:
         """Return the parts alone, for a pass that another one follows, which counts the records."""
         return Tally(parts=self.parts)
 
+    def encoded(self) -> dict[str, Any]:
+        """Return the tally for a sealed file as JSON, whose length tells nothing of the counts."""
+        copies = asdict(self.copies)
+        return {
+            "documents": wide(self.documents),
+            "rejected": wide(self.rejected),
+            "first": self.first,
+            "tokens": wide(self.tokens),
+            "known": wide(self.known),
+            "parts": self.parts,
+            "copies": {name: _each(found, wide) for name, found in copies.items()},
+            "words": wide(self.frequent.words),
+            "of_each": [wide(number) for number in self.frequent.of_each],
+        }
+
+    @classmethod
+    def decoded(cls, fields: Mapping[str, Any]) -> Tally:
+        """Return the tally that `encoded` was given."""
+        first = fields["first"]
+        return cls(
+            int(fields["documents"]),
+            int(fields["rejected"]),
+            Reject(**first) if first else None,
+            int(fields["tokens"]),
+            int(fields["known"]),
+            tuple((sys.intern(name), part) for name, part in fields["parts"]),
+            Copies(**{name: _each(found, int) for name, found in fields["copies"].items()}),
+            FrequentCounts(int(fields["words"]), tuple(map(int, fields["of_each"]))),
+        )
+
     def add(self, batch: Documents) -> Tally:
         """Return this tally with one more batch counted."""
         return self + Tally(
@@ -126,6 +160,10 @@ class Tally:
             copies=self.copies + other.copies,
             frequent=self.frequent + other.frequent,
         )
+
+
+def _each(numbers: Mapping[str, _Given], as_type: Callable[[_Given], _Made]) -> dict[str, _Made]:
+    return {name: as_type(number) for name, number in numbers.items()}
 
 
 def data_file(number: int, shards: int) -> str:

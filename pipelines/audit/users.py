@@ -218,9 +218,19 @@ class UserChanges:
         users = self._users
         columns: dict[str, str | None] = {**document, users.column: name}
         if users.group_column is not None:
-            names = [str(level) for level in users.levels] or users.groups
-            columns[users.group_column] = None if group is None else names[group]
+            names = _largest_numbers(users.groups) if users.levels else [*users.groups, None]
+            columns[users.group_column] = names[-1 if group is None else group]
         return columns
+
+
+def _largest_numbers(levels: Sequence[str]) -> list[str]:
+    """Return the largest number that buys each level, then the largest that buys none.
+
+    The levels are the names of groups, which are the spec's, in six digits and ascending: the
+    product divides users by numbers of its own.
+    """
+    below = [str(Decimal(level).next_minus(Context(prec=6))) for level in levels]
+    return [*below[1:], levels[-1], below[0]]
 
 
 def norm_of(change: Change, order: int) -> float:

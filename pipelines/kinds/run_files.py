@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
@@ -13,12 +12,9 @@ import apache_beam as beam
 import orjson
 from apache_beam.transforms.window import GlobalWindows
 
-from quietcorpus.indexes.frequent_words import FrequentCounts
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.errors import StageError, client_errors, redacted
-from quietcorpus.transforms.reading.copies import Copies
-from quietcorpus.transforms.reading.documents import Reject
-from quietcorpus.transforms.sealed import seal_pieces, unseal
+from quietcorpus.transforms.sealed import seal_pieces, unseal, wide
 from quietcorpus.transforms.shards import Tally, Written
 from quietcorpus.transforms.vocabulary import KeySource
 
@@ -26,13 +22,14 @@ from ..storage.files import read_bytes, write_bytes
 
 _NAME = "manifest.json"
 _FILE, _TALLY = b"file ", b"tally "
-_AT_ONCE = 1_000
+_AT_ONCE = 500
 
 
 class WriteRunFiles(beam.PTransform):
     """A transform that gathers `Written` files and `Tally` values into the list.
 
-    The list is sealed, because the noisy size of a private vocabulary is not released yet.
+    The list is sealed, because the noisy size of a private vocabulary is not released yet. Its
+    length tells nothing of a count.
     """
 
     def __init__(self, staging: str, key: KeySource) -> None:
@@ -55,7 +52,9 @@ class WriteRunFiles(beam.PTransform):
 
 def _entry(found: Written | Tally) -> bytes:
     """Return a file or a tally as JSON: as objects, all of them would take ten times the memory."""
-    return (_FILE if isinstance(found, Written) else _TALLY) + orjson.dumps(asdict(found))
+    if isinstance(found, Tally):
+        return _TALLY + orjson.dumps(found.encoded())
+    return _FILE + orjson.dumps(asdict(found) | {"rows": wide(found.rows)})
 
 
 class _Pack(beam.DoFn):
@@ -96,8 +95,8 @@ class _Write(beam.DoFn):
 
     @redacted
     def process(self, packed: list[bytes]) -> Iterator[str]:
-        told = (_tally(orjson.loads(one)) for one in _unpacked(packed, _TALLY))
-        tally = orjson.dumps(asdict(Tally.total(told)))
+        told = (Tally.decoded(orjson.loads(one)) for one in _unpacked(packed, _TALLY))
+        tally = orjson.dumps(Tally.total(told).encoded())
         files = (b"\n" + file for file in _unpacked(packed, _FILE))
         # Line by line: all of them, too, would be held beside what they become.
         write_bytes(self._uri, seal_pieces(chain([tally], files), self._uri, self._key()))
@@ -112,8 +111,8 @@ def read_run_files(staging: str, key: ReleaseKey) -> tuple[list[Written], Tally]
     uri = f"{staging}/{_NAME}"
     tally, *files = unseal(_content(uri), uri, key).split(b"\n")
     # One by one, or dictionaries of all of them would be held beside the files.
-    written = (Written(**orjson.loads(file)) for file in files)
-    return sorted(written, key=lambda file: file.path), _tally(orjson.loads(tally))
+    written = (_file(orjson.loads(file)) for file in files)
+    return sorted(written, key=lambda file: file.path), Tally.decoded(orjson.loads(tally))
 
 
 def _content(uri: str) -> bytes:
@@ -125,14 +124,5 @@ def _content(uri: str) -> bytes:
         return read_bytes(uri)
 
 
-def _tally(fields: dict[str, Any]) -> Tally:
-    first, frequent = fields["first"], fields["frequent"]
-    return Tally(
-        **fields
-        | {
-            "first": Reject(**first) if first else None,
-            "parts": tuple((sys.intern(name), part) for name, part in fields["parts"]),
-            "copies": Copies(**fields["copies"]),
-            "frequent": FrequentCounts(frequent["words"], tuple(frequent["of_each"])),
-        }
-    )
+def _file(fields: dict[str, Any]) -> Written:
+    return Written(**fields | {"rows": int(fields["rows"])})

@@ -115,6 +115,15 @@ def long_inputs() -> Found:
     return distinct(fresh_stream().addresses("file", [0] * len(inputs), inputs), 16)
 
 
+def long_sources() -> Found:
+    """Kills: an address of the first 255 or 1,000 bytes of a file's name, or of the last ones."""
+    names = ["f" * place + "g" + "f" * (MANY - 1 - place) for place in edges(MANY).tolist()]
+    names += [name[:1000] for name in ("f" * 999 + "gh", "gf" + "f" * 999, "f" * 1000)]
+    names += ["f" * (length - 1) + own for length in (256, 1000) for own in "\u00e9\u00e8"]
+    stream = fresh_stream()
+    return distinct(np.concatenate([stream.addresses(name, [0], [b""]) for name in names]), 16)
+
+
 def exact_draws_from_a_start() -> Found:
     """Kills: a start that the second lane forgets, or that is cut to fewer bits."""
     stream, address = fresh_stream(), addresses(1)
@@ -630,7 +639,8 @@ def steps_of_a_long_training() -> Found:
 CASES: dict[str, Case] = {
     own.__name__: own
     for own in (
-        *(parts_of_an_input, blocks_far_out, many_blocks, rows_far_out, long_inputs),
+        *(parts_of_an_input, blocks_far_out, many_blocks, rows_far_out),
+        *(long_inputs, long_sources),
         *(
             exact_draws_from_a_start,
             exact_draws_of_many,

@@ -10,10 +10,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from correct_audits import DELTA, corpus_of, embeddings_spec, texts_spec, voting_of
+from correct_audits import (
+    DELTA,
+    corpus_of,
+    embeddings_spec,
+    texts_spec,
+    user_choice,
+    voting_of,
+)
 
 from quietcorpus.mechanisms.accounting import Group, Schedule
 from quietcorpus.mechanisms.pure_votes import PureNorms, PureVotes
+from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
 from quietcorpus.mechanisms.votes import Votes
 from quietcorpus.pipelines.kinds.embeddings_counted import CountedEmbeddingsKind
 from quietcorpus.pipelines.kinds.embeddings_trained import TrainedEmbeddingsKind
@@ -96,6 +104,27 @@ def test_an_order_of_groups_moves_no_budget(make: Any) -> None:
         assert by_name == first
         assert own == sorted(own)
         assert len(set(own)) == 4
+
+
+@pytest.mark.parametrize("choice", [None, user_choice()])
+def test_levels_are_those_of_the_spec_whatever_a_vocabulary_costs(
+    choice: UserVocabulary | None,
+) -> None:
+    # Kills: levels that shrink by the epsilon of a private vocabulary, so that a user whose number
+    # lies below a level spends it.
+    levels = [60, 7.5, Fraction(100, 3)]
+    spec = embeddings_spec(epsilon=None, budgets={"column": "paid", "levels": levels})
+    corpus = corpus_of(spec, choice)
+    assert corpus.before == (2 if choice else 0)
+    assert list(corpus.budgets.values()) == [own - corpus.before for own in sorted(levels)]
+    users = corpus.users
+    assert users.groups == ("7.5", "33.3334", "60")
+    assert [float(own) for own in users.levels] == pytest.approx(sorted(map(float, levels)))
+    numbers = ["7.4999", "7.5", "33.3333", "33.3334", "59.9999", "60", "1000"]
+    table = pa.table({"paid": numbers})
+    texts = pa.array([""] * len(numbers), pa.large_string())
+    read = Documents("file", np.arange(len(numbers)), texts, table)
+    assert users.numbers(read) == [-1, 0, 0, 1, 1, 2, 2]
 
 
 def test_norms_of_other_groups_are_refused() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,16 @@ def test_shards_are_counted_once_each(tmp_path: Path) -> None:
     for name in ("part-00000-of-00003.parquet.gh", "part-00001-of-00003.parquet.ij"):
         (tmp_path / "own" / "data" / name).touch()
     assert shards_written(str(tmp_path), f"{tmp_path}/own") == 3
+
+
+def test_a_local_area_is_its_owners_alone(tmp_path: Path) -> None:
+    # Kills: a folder that other users of the machine may list: names and sizes of what is staged.
+    umask = os.umask(0)
+    try:
+        with staging_area(f"{tmp_path}/out") as area:
+            assert stat.S_IMODE(os.stat(area).st_mode) == 0o700
+    finally:
+        os.umask(umask)
 
 
 def left(output: Path, number: int) -> Path:

@@ -114,6 +114,19 @@ def released(
     return votes
 
 
+def test_a_user_whom_the_engine_doubled_is_refused() -> None:
+    # Kills: a shard's users who are counted as often as they come, for twice their norm.
+    own = voting()
+    clip = module._ClipVotes(own, ReleaseKey.fresh)
+    share = (0, pack((np.array([1]), np.array([1]))))
+    one, other = (b"a" * 16, share), (b"b" * 16, share)
+    ((sums, parts),) = clip.process((4, [None, one, other]))
+    assert parts == (4,)
+    assert sums.any()
+    with pytest.raises(StageError, match="a user"):
+        list(clip.process((4, [one, None, other, one])))
+
+
 def test_a_user_has_one_vote_however_much_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,156 @@
+"""Combiners and steps that take sums: they leave alone what an engine may hand to them again.
+
+Beam forbids a change of an element. An engine that holds elements in memory hands the same objects
+to a repeated bundle, and would add up what the first one has changed.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pytest
+
+import quietcorpus.pipelines.kinds.prepare  # noqa: F401: all combiners are loaded
+from quietcorpus.indexes.tokenizers import UNICODE_WORDS
+from quietcorpus.mechanisms.clipped_sum import STEPS
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
+from quietcorpus.transforms import array_sums, term_sums, vocabulary
+from quietcorpus.transforms.composed import sums
+from quietcorpus.transforms.composed import users as composed_users
+from quietcorpus.transforms.users import cooccurrence, user_vocabulary, users, votes
+from quietcorpus.transforms.users.sparse_sums import pack
+
+KEY = ReleaseKey(bytes(32))
+CHOICE = UserVocabulary(2, Fraction(2), Fraction(1, 100))
+WORDS = [(0, {"a": 5, "b": 1}), (1, {"b": 1, "c": 0}), (0, {"d": 7})]
+SHARES = [(1, [(n, b"\1\0\0\0" * 4), (9 - n, b"\2\0\0\0" * 3)]) for n in range(4)]
+
+
+def held(number: int) -> np.ndarray:
+    return np.arange(5, dtype=np.uint64) + np.uint64(number)
+
+
+TERMS = [{"a": 1, "b": 2}, {"b": 3}, {"a": 4, "c": 1}]
+ARRAYS = [np.array([n, 1, 0]) for n in range(3)]
+COMBINERS: dict[str, tuple[beam.CombineFn, list[Any]]] = {
+    "AddParts, terms": (sums.AddParts(), [(own, held(n)) for n, own in enumerate(TERMS)]),
+    "AddParts, arrays": (sums.AddParts(), [(own, held(n)) for n, own in enumerate(ARRAYS)]),
+    "AddCounts": (array_sums.AddCounts(), [(own, (n,)) for n, own in enumerate(ARRAYS)]),
+    "AddTermSums": (term_sums.AddTermSums(), [(own, (n,)) for n, own in enumerate(TERMS)]),
+    "BoundShare": (users.BoundShare(6), SHARES),
+    "BoundWords": (user_vocabulary.BoundWords(2), WORDS),
+    "_BoundCovering, texts": (
+        composed_users._BoundCovering(users.BoundShare(6)),
+        [(own, held(n)) for n, own in enumerate(SHARES)],
+    ),
+    "_BoundCovering, words": (
+        composed_users._BoundCovering(user_vocabulary.BoundWords(2)),
+        [(own, held(n)) for n, own in enumerate(WORDS)],
+    ),
+}
+
+
+def one_by_one(combiner: beam.CombineFn, inputs: Iterable[Any]) -> Any:
+    total = combiner.create_accumulator()
+    for own in inputs:
+        total = combiner.add_input(total, own)
+    return combiner.extract_output(combiner.compact(total))
+
+
+def merged(combiner: beam.CombineFn, inputs: Iterable[Any]) -> Any:
+    parts = [combiner.add_input(combiner.create_accumulator(), own) for own in inputs]
+    return combiner.extract_output(combiner.merge_accumulators(parts))
+
+
+@pytest.mark.parametrize("combine", [one_by_one, merged])
+@pytest.mark.parametrize("name", COMBINERS)
+def test_a_combiner_leaves_its_inputs_alone(
+    name: str, combine: Callable[[beam.CombineFn, Iterable[Any]], Any]
+) -> None:
+    # Kills: a first input that becomes the sum, and to which the others are added in place.
+    combiner, inputs = COMBINERS[name]
+    before = pickle.dumps(inputs)
+    copied = pickle.dumps(combine(combiner, pickle.loads(before)))
+    found = [pickle.dumps(pickle.loads(pickle.dumps(combine(combiner, inputs)))) for _ in range(3)]
+    assert found == [pickle.dumps(pickle.loads(copied))] * 3
+    assert pickle.dumps(pickle.loads(pickle.dumps(inputs))) == pickle.dumps(pickle.loads(before))
+
+
+def test_merging_leaves_all_but_the_first_alone() -> None:
+    # Kills: sums of other bundles that are changed, which an engine may merge again.
+    for combiner, inputs in COMBINERS.values():
+        parts = [combiner.add_input(combiner.create_accumulator(), own) for own in inputs]
+        before = [pickle.dumps(pickle.loads(pickle.dumps(own))) for own in parts]
+        combiner.merge_accumulators(parts)
+        assert [pickle.dumps(pickle.loads(pickle.dumps(own))) for own in parts][1:] == before[1:]
+
+
+def test_every_combiner_is_tried() -> None:
+    # Kills: a combiner that is not in the table.
+    own = {
+        one.__name__
+        for one in beam.CombineFn.__subclasses__()
+        if one.__module__.startswith("quietcorpus.")
+    }
+    assert own == {name.split(",")[0] for name in COMBINERS}
+
+
+def weighed(process: Callable[[Any], Iterable[Any]]) -> Callable[[Any], Any]:
+    return lambda given: list(process(given))
+
+
+SUMS = [pack((np.array([1, 2]), np.array([n, STEPS]))) for n in range(3)]
+SELECT = vocabulary._Select(CHOICE, lambda: KEY, {}, 1, UNICODE_WORDS)
+STEPS_OF: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "votes of a user": (votes.joined, [(n, own) for n, own in enumerate(SUMS)]),
+    "words of users": (
+        weighed(user_vocabulary._Weigh(CHOICE).process),
+        (3, [None, *((bytes([n]) * 16, own) for n, own in enumerate(WORDS))]),
+    ),
+    "words of users of rows": (
+        weighed(composed_users._Weigh(CHOICE).process),
+        (3, [(bytes([n]) * 16, (own, held(n))) for n, own in enumerate(WORDS)]),
+    ),
+    "pairs": (cooccurrence._added, [(own, (n,)) for n, own in enumerate(SUMS)]),
+    "pairs of rows": (composed_users._added, [(own, held(n)) for n, own in enumerate(SUMS)]),
+    "selection": (
+        lambda given: list(SELECT.process(given)),
+        (0, ({"a": 10**9, "b": 1}, (0,))),
+    ),
+    "buckets": (lambda given: list(term_sums.bucketed(given, 1)), dict(TERMS[0])),
+    "buckets of rows": (
+        lambda given: list(sums.by_bucket(given[0], given[1])),
+        (TERMS[0], held(1)),
+    ),
+    "sum of arrays": (partial(sums.added, None), ARRAYS[0]),
+}
+
+
+@pytest.mark.parametrize("name", STEPS_OF)
+def test_a_step_leaves_its_input_alone(name: str) -> None:
+    # Kills: sums that a step changes, so that the same bundle gives another output when repeated.
+    step, given = STEPS_OF[name]
+    if isinstance(SELECT, beam.DoFn):
+        SELECT.start_bundle()
+    before = pickle.dumps(pickle.loads(pickle.dumps(given)))
+    found = [pickle.dumps(pickle.loads(pickle.dumps(step(given)))) for _ in range(2)]
+    assert found[0] == found[1]
+    assert pickle.dumps(pickle.loads(pickle.dumps(given))) == before
+
+
+@pytest.mark.parametrize("inputs", [TERMS, ARRAYS])
+def test_a_bundle_leaves_its_documents_sums_alone(inputs: list[Any]) -> None:
+    # Kills: the sum of a bundle that is the first document's own, or is added to in place.
+    before = pickle.dumps(pickle.loads(pickle.dumps(inputs)))
+    for _ in range(2):
+        total = None
+        for own in inputs:
+            total = sums.added(total, own)
+    assert pickle.dumps(pickle.loads(pickle.dumps(inputs))) == before
