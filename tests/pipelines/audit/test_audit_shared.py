@@ -146,6 +146,17 @@ def test_an_audit_rebuilds_nothing(name: str) -> None:
     assert rebuilt(name) == []
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_kind_names_every_stage_that_it_opens(name: str) -> None:
+    # Kills: a mechanism whose kind names the laws of other stages, or none, by which a run of
+    # another law finishes what this one's has begun to publish.
+    stages, laws = traced(name).stages, traced(name).laws
+    if laws is None:  # another version of the software finishes nothing
+        assert name == "word-embeddings, sgd"
+    else:
+        assert stages - {("shards", 1), ("claim", 1)} <= set(laws.items())
+
+
 def test_every_exception_is_needed() -> None:
     # Kills: an exception for what no release executes, or for what every audit does by now.
     missed = {function for name in NAMES for function in missing(name)}
