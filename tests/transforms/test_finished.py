@@ -191,7 +191,7 @@ def test_a_file_without_a_row_for_each_document_is_made_again(tmp_path: Path) ->
     assert Area(tmp_path, documents=4).kept() is None
 
 
-@pytest.mark.parametrize("changes", larger(seen_of(0).tally), ids=str)
+@pytest.mark.parametrize("changes", larger(seen_of(0).tally))
 def test_a_tally_comes_back_whatever_its_counts(changes: dict[str, Any]) -> None:
     # Kills: a count that is left out, cut, or exchanged with another one.
     tally = replace(seen_of(0).tally, **changes)

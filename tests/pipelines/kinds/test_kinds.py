@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from audited_releases import NAMES, released_here
-from golden_releases import HERE, KINDS, publish, spec_of
+from golden_releases import HERE, INDEXED, KINDS, publish, spec_of
 
 from quietcorpus.pipelines.card.document_losses import DocumentBudget, Noise
 from quietcorpus.pipelines.kinds.kind import Kind
@@ -86,17 +87,16 @@ def test_every_kind_refuses_an_id_that_is_there_twice(name: str) -> None:
 def test_a_document_is_protected_at_any_distance() -> None:
     # Kills: a word's epsilon for the largest distance that was met, which words may exceed.
     shutil.copytree("index", "far")
-    (manifest,) = Path("far").glob("*.json")
+    manifest = Path("far/manifest.json")
     content = json.loads(manifest.read_text())
     for own in content["distances"].values():
         own |= {"mean": "1", "maximum": "3", "largest_met": "2"}
     manifest.write_text(json.dumps(content))
     given = {"epsilon": 12, "delta": 1e-6, "words": 30}
-    spec = WordsSpec.model_validate(
-        {"kind": "words", "mechanism": "madlib", "index": "far", "document_epsilon": given}
-    )
+    block = {"kind": "words", "mechanism": "madlib", **INDEXED, "index": "far"}
+    spec = WordsSpec.model_validate(block | {"document_epsilon": given})
     assert spec.budget is not None
     budget = DocumentBudget(spec.budget.epsilon, spec.budget.delta, 30)
-    expected, other = (budget.word_epsilon(Noise(2), own) for own in (3, 2))  # type: ignore[arg-type]
+    expected, other = (budget.word_epsilon(Noise(2), Fraction(own)) for own in (3, 2))
     assert other > expected
     assert WordsKind.resolve(spec).parameters.epsilon == expected

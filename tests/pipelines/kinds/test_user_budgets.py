@@ -112,14 +112,15 @@ def test_levels_are_those_of_the_spec_whatever_a_vocabulary_costs(
 ) -> None:
     # Kills: levels that shrink by the epsilon of a private vocabulary, so that a user whose number
     # lies below a level spends it.
-    levels = [60, 7.5, Fraction(100, 3)]
+    levels = [60, 7.5, 33.33333333]
+    rising = [Fraction(str(level)) for level in sorted(levels)]
     spec = embeddings_spec(epsilon=None, budgets={"column": "paid", "levels": levels})
     corpus = corpus_of(spec, choice)
     assert corpus.before == (2 if choice else 0)
-    assert list(corpus.budgets.values()) == [own - corpus.before for own in sorted(levels)]
+    assert list(corpus.budgets.values()) == [own - corpus.before for own in rising]
     users = corpus.users
     assert users.groups == ("7.5", "33.3334", "60")
-    assert [float(own) for own in users.levels] == pytest.approx(sorted(map(float, levels)))
+    assert [Fraction(own) for own in users.levels] == rising
     numbers = ["7.4999", "7.5", "33.3333", "33.3334", "59.9999", "60", "1000"]
     table = pa.table({"paid": numbers})
     texts = pa.array([""] * len(numbers), pa.large_string())
