@@ -224,13 +224,13 @@ class UserChanges:
         return columns
 
 
-def _largest_numbers(levels: Sequence[str]) -> list[str]:
+def _largest_numbers(levels: Sequence[str]) -> list[str | None]:
     """Return the largest number that buys each level, then the largest that buys none.
 
     The levels are the names of groups, which are the spec's, in six digits and ascending: the
     product divides users by numbers of its own.
     """
-    below = [str(Decimal(level).next_minus(Context(prec=6))) for level in levels]
+    below = [f"{Decimal(level).next_minus(Context(prec=6)):f}" for level in levels]
     return [*below[1:], levels[-1], below[0]]
 
 
