@@ -231,7 +231,7 @@ def _largest_numbers(levels: Sequence[str]) -> list[str | None]:
     product divides users by numbers of its own.
     """
     below = [f"{Decimal(level).next_minus(Context(prec=6)):f}" for level in levels]
-    return [*below[1:], levels[-1], below[0]]
+    return [*below[1:], f"{Decimal(levels[-1]):f}", below[0]]
 
 
 def norm_of(change: Change, order: int) -> float:
