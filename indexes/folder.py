@@ -55,7 +55,7 @@ def absent(text: str | bytes, keys: Collection[str]) -> set[str]:
     """Return those of some keys that a manifest may lack, and lacks."""
     try:
         return set(keys) - set(json.loads(text))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         return set(keys)
 
 
@@ -83,7 +83,7 @@ def parse(
             raise ValueError
         if type(written := content["version"]) is not int:  # True and 1.0 equal 1
             raise TypeError
-    except (ValueError, KeyError, AttributeError, TypeError):
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
         raise ArtefactError(f"has a {MANIFEST} that is not one of {noun}; build it again") from None
     built = f"({content.get('builder', 'unknown')}, format {written}; this one reads"
     if written > versions[-1]:

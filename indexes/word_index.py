@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from functools import cached_property, partial
@@ -52,6 +53,14 @@ from .word_table import WordTable
 
 if TYPE_CHECKING:
     from .inverted_lists import InvertedLists
+
+_HEADER = re.compile(
+    rb"\x93NUMPY\x01\x00(..)\{'descr': '([<|][fiu][1248])', 'fortran_order': False, "
+    rb"'shape': \(([0-9]{1,18},|[0-9]{1,18}, [0-9]{1,18})\), \} *\n",
+    re.DOTALL,
+)
+"""The header of an array as NumPy writes it: the bytes of the rest, the type and the shape."""
+_LARGEST_HEADER = 1024
 
 
 class WordIndex:
@@ -183,7 +192,15 @@ def open_index(
         recorded = Tokenizer.of_record(manifest.tokenizer)
         vocabulary = _open_words(folder, manifest.version, recorded)
         arrays = {part: _mapped(folder, FILE_OF[part]) for part in parts if part != "search"}
-    except (OSError, ValueError, KeyError, IndexError, pa.ArrowException):
+    except (
+        ArithmeticError,
+        KeyError,
+        IndexError,
+        MemoryError,
+        OSError,
+        ValueError,
+        pa.ArrowException,
+    ):
         raise ArtefactError("holds files that cannot be read; build it again") from None
     kinds: dict[Part, tuple[str, tuple[int, int]]] = {
         "vectors": ("<f4", (manifest.words, manifest.dimensions)),
@@ -220,8 +237,18 @@ def _open_words(folder: str, version: int, tokenizer: Tokenizer) -> Words:
 
 
 def _mapped(folder: str, name: str) -> npt.NDArray[Any]:
-    # Unlike `np.load`, this opens nothing but a single array that is no pickle.
-    array: npt.NDArray[Any] = np.lib.format.open_memmap(f"{folder}/{name}", mode="r")
+    """Map an array of numbers; raise ValueError for any other file.
+
+    NumPy would parse the header as an expression of Python's, of any depth.
+    """
+    with open(f"{folder}/{name}", "rb") as stream:
+        header = _HEADER.match(stream.read(_LARGEST_HEADER))
+    if header is None or 10 + int.from_bytes(header[1], "little") != header.end():
+        raise ValueError
+    shape = tuple(int(size) for size in header[3].split(b",") if size.strip())
+    array: npt.NDArray[Any] = np.memmap(
+        f"{folder}/{name}", np.dtype(header[2].decode()), "r", header.end(), shape
+    )
     return array.view(np.ndarray)
 
 

@@ -39,6 +39,8 @@ _NOT_ALWAYS = "search", "language", "rescaled"
 """The keys that a manifest lacks where there is nothing to say."""
 _KEYS_OF_SEARCH = {"lists", "seed", "vectors"}
 _AMOUNT = re.compile(r"[0-9]+(?:[./][0-9]+)?(?:e-?[0-9]{1,3})?|[0-9a-f]{64}")
+_NUMBER = re.compile(r"[0-9]{1,2000}(?:[./][0-9]{1,2000})?(?:e[+-]?[0-9]{1,3})?")
+"""A distance: a larger exponent would be computed for hours."""
 _KEYS_OF_RESCALED = {"covariance": {"by", "lambda"}, "information": {"by", "power", "weights"}}
 
 
@@ -185,7 +187,7 @@ def _is_possible(content: dict[str, Any]) -> bool:
     """Return whether every value of a manifest is of its kind."""
     try:
         distances = [
-            Fraction(str(value))
+            _number(value)
             for metric in METRICS
             for given in [content["distances"][metric]]
             for value in (
@@ -208,12 +210,19 @@ def _is_possible(content: dict[str, Any]) -> bool:
             and all(distance > 0 for distance in distances)
             # Codes differ in no more bits than they have.
             and all(
-                Fraction(str(content["distances"][HAMMING][name])) <= content["bits"]
+                _number(content["distances"][HAMMING][name]) <= content["bits"]
                 for name in ("mean", "maximum", "largest_met")
             )
         )
     except (KeyError, TypeError, ValueError, ZeroDivisionError):
         return False
+
+
+def _number(value: Any) -> Fraction:
+    """Return a number of a manifest; raise ValueError for another text."""
+    if _NUMBER.fullmatch(str(value)) is None:
+        raise ValueError
+    return Fraction(str(value))
 
 
 def _pair(ends: list[str]) -> tuple[str, str]:

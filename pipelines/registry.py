@@ -60,7 +60,9 @@ _KINDS = {
     "bag-of-words": KindParts.of_module("bags", "BagOfWords", "terms", "counts", "bins"),
     "histogram": KindParts.of_module("histogram", "Histogram"),
     "words": KindParts.of_module("words", "Words", "text"),
-    "sentence-embeddings": KindParts.of_module("sentences", "Sentences", "candidate", "embedding"),
+    "sentence-embeddings": KindParts.of_module(
+        "sentences", "Sentences", "candidate", "embedding", "recoded"
+    ),
     "word-embeddings": KindParts.of_module("embeddings", "WordEmbeddings"),
     "public-texts": KindParts.of_module("public_texts", "PublicTexts"),
 }

@@ -35,7 +35,7 @@ def show(place: str, words: list[str]) -> Iterable[str]:
 
 def _format(uri: str) -> object:
     """Return the format that a manifest names; None for what will be refused as no index."""
-    with suppress(OSError, BeamIOError, ValueError, AttributeError):
+    with suppress(OSError, BeamIOError, ValueError, AttributeError, RecursionError):
         return json.loads(read_bytes(f"{uri}/{MANIFEST}")).get("format")
     return None
 

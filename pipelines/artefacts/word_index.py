@@ -278,7 +278,7 @@ def _promise(provenance: str, guarantee: str | None) -> dict[str, Any] | None:
             content = json.load(stream)
         content = content.get("guarantee", content)
         promised = {key: content[key] for key in _GUARANTEE_KEYS}
-    except (OSError, ValueError, AttributeError, KeyError, TypeError):
+    except (OSError, ValueError, AttributeError, KeyError, TypeError, RecursionError):
         promised = {}
     texts = [promised.get(key) for key in _GUARANTEE_KEYS if key != "parameters"]
     if not promised.get("parameters") or not all(isinstance(t, str) and t.strip() for t in texts):

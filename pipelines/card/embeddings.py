@@ -385,7 +385,8 @@ def _are_measured(
     """
     quality, distances = Quality(**manifest.measures), manifest.distances
     return (
-        0 <= quality.reconstruction_error < math.inf
+        type(quality.reconstruction_error) is type(quality.neighbour_overlap) is float
+        and 0 <= quality.reconstruction_error < math.inf
         and 0 <= quality.neighbour_overlap <= 1
         and (quality.imbalance, quality.sharing) == spread(codes)
         and distances.keys() == set(METRICS)

@@ -140,6 +140,14 @@ class Mechanism(Part):
         """
         return None
 
+    def disagreement(self, rows: pa.Table, before: dict[Any, Any]) -> str | None:
+        """Return what in rows of documents does not fit other rows; None if nothing is.
+
+        It is called once for each row group of all files. `before` holds what the kind notes of
+        them, and begins empty.
+        """
+        return None
+
     def written(self, output: str) -> Iterator[tuple[str, bytes]]:
         """Yield the paths of further files with the content that a release at `output` writes.
 

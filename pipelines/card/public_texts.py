@@ -413,6 +413,9 @@ def _norms(mechanism: PublicTextsMechanism, total: Parameters) -> Mapping[str, i
     return norms
 
 
+_MOST_VOTES = 2.0**62
+
+
 def _check_texts(output: str, mechanism: PublicTextsMechanism) -> None:
     """Check that the texts are those whose noisy votes stand out, by no other rule."""
     texts, votes = (storage.read_table(f"{output}/{path}") for path in (layout.TEXTS, layout.VOTES))
@@ -423,6 +426,10 @@ def _check_texts(output: str, mechanism: PublicTextsMechanism) -> None:
         np.ones(shape, dtype=np.bool_), labels
     ):
         raise InputError(f"{output}/{layout.VOTES}: not a row for each text of the pool")
+    for name in ("votes", "estimate") if mechanism.smooth else ("votes",):
+        # As whole numbers, larger sums than a release's would wrap round.
+        if np.abs(votes[name].to_numpy().astype(float)).sum() >= _MOST_VOTES:
+            raise InputError(f"{output}/{layout.VOTES}: more {name} than documents can give")
     given = _estimates(votes, mechanism).reshape(shape)
     if (given < 0).any():
         raise InputError(f"{output}/{layout.VOTES}: an estimate is below zero")

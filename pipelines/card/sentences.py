@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence, Set
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import Field
 
 from quietcorpus.indexes.recoder import WIDTHS
@@ -141,19 +144,30 @@ class SentencesMechanism(Mechanism):
         return {"data": FileFormat(row, names, own, is_data=True)}
 
     def misfit(self, name: str, rows: pa.Table, tables: Mapping[str, pa.Table]) -> str | None:
-        """Return what in the rows no candidate has: its number, or two embeddings of one."""
+        """Return that a row has a number that no candidate has."""
         if "candidate" not in rows.column_names:
             return None
         numbers = rows["candidate"].to_numpy()
         most = self.candidates_number
         if len(numbers) and (numbers.min() < 0 or (most is not None and numbers.max() >= most)):
             return "candidate is a number that no candidate has"
-        _, first, own = np.unique(numbers, return_index=True, return_inverse=True)
-        for column in ("embedding", "text", "recoded"):
-            if column in rows.column_names:
-                found = rows[column].combine_chunks()
-                if not found.take(pa.array(first[own])).equals(found):
-                    return f"{column} of one candidate is not the same in all rows"
+        return None
+
+    def disagreement(self, rows: pa.Table, before: dict[Any, Any]) -> str | None:
+        """Return which column differs between two rows of one candidate, in any of all files."""
+        if "candidate" not in rows.column_names:
+            return None
+        numbers, first, own = np.unique(
+            rows["candidate"].to_numpy(), return_index=True, return_inverse=True
+        )
+        for column in self.files[layout.DATA].columns[2:]:
+            found = _as_bytes(rows[column])
+            same = np.array_equal(found[first[own]], found)
+            for number, value in zip(numbers.tolist(), found[first], strict=True):
+                digest = hashlib.sha256(value).digest()
+                same = same and before.setdefault((column, number), digest) == digest
+            if not same:
+                return f"{column} of one candidate is not the same in all rows"
         return None
 
     @property
@@ -172,6 +186,14 @@ class SentencesMechanism(Mechanism):
             f"and of these documents the first {own} count: the guarantee is the same, what the "
             "embeddings are good for may not be.",
         ]
+
+
+def _as_bytes(column: pa.ChunkedArray) -> npt.NDArray[Any]:
+    """Return the bytes of texts, object (n,), or of vectors of one size, uint8 (n, b)."""
+    if pa.types.is_fixed_size_list(column.type):
+        values = np.ascontiguousarray(pc.list_flatten(column).to_numpy())
+        return values.view(np.uint8).reshape(len(column), 4 * column.type.list_size)
+    return column.cast(pa.large_binary()).to_numpy()
 
 
 def sentence_limits(most: int, epsilon: float) -> list[str]:

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.bare import bare_field
 from quietcorpus.transforms.reading.documents import BATCH_DOCUMENTS
+from quietcorpus.transforms.reading.spelling import has_spelling
 from quietcorpus.transforms.shards import write_row_groups
 
 from .mechanism import FileFormat
@@ -76,6 +77,8 @@ def schema_of(uri: str, file: pq.ParquetFile, expected: FileFormat, card: Card) 
     types = dict(zip(columns, expected.types or (), strict=False))
     if expected.is_data and card.id_column is not None:
         types.pop("id")
+        if not has_spelling(written.field("id").type):
+            raise InputError(f"{uri}: the column id is of a type that no id has")
     for field in written if expected.types is not None else ():
         copied = field.name not in types
         if field.metadata or not _is_written(field, types.get(field.name), copied=copied):
@@ -128,9 +131,9 @@ def check(
     schema: pa.Schema,
     expected: FileFormat,
     card: Card,
-    each: Callable[[pa.Table, int], None],
+    each: Callable[[pa.Table], None],
 ) -> bool:
-    """Check the row groups of a table of the kind, and give each to a function, with its number.
+    """Check the row groups of a table of the kind, and give each to a function.
 
     Returns whether the file has the bytes that a release writes for these row groups. Raises
     InputError for values that no release has.
@@ -176,19 +179,26 @@ def _sizes(content: bytes) -> Iterator[int]:
     """Yield the bytes that each row group takes, by the headers of its pages.
 
     Arrow believes these headers. It is not asked: where the metadata of a column are hostile,
-    Arrow 25 ends the process.
+    Arrow 25 ends the process. The pages of a chunk follow those of the chunk before it, so that no
+    header is read twice. Raises ValueError for others.
     """
+    after = 0
     footer, _ = _struct(content, len(content) - 8 - int.from_bytes(content[-8:-4], "little"))
     for group in footer[4]:
         size = 0
         for column in (chunk[3] for chunk in group[1]):
             at = min(filter(None, (column.get(11), column[9])))
             end = at + column[7]
+            if at < after:
+                raise ValueError
             while at < end:
                 header, at = _struct(content, at)
                 values = next((header[kind][1] for kind in _PAGES if kind in header), 0)
                 size += max(header[2], 0) + _BYTES_OF_VALUE * max(values, 0)
                 at += max(header[3], 0)
+            if at != end:
+                raise ValueError
+            after = end
         yield size
 
 
@@ -234,7 +244,7 @@ def _groups(
     schema: pa.Schema,
     expected: FileFormat,
     card: Card,
-    each: Callable[[pa.Table, int], None],
+    each: Callable[[pa.Table], None],
 ) -> Iterator[pa.Table]:
     """Yield the row groups of a table, each checked for nulls and ids and given to `each`."""
     for number in range(file.metadata.num_row_groups):
@@ -242,7 +252,7 @@ def _groups(
             table = file.read_row_group(number, use_threads=False)
             table.validate(full=True)
         _check_values(uri, table, expected, card)
-        each(table, number)
+        each(table)
         yield table.cast(schema)
 
 

@@ -63,6 +63,14 @@ def verified(path: str, *, public_key: str | None = None, progress: bool = False
     a bar is shown.
     """
     output = absolute(path)
+    try:
+        return _verified(output, public_key, progress=progress)
+    except (MemoryError, RecursionError):
+        raise InputError(f"{output}: larger or deeper than a release that can be read") from None
+
+
+def _verified(output: str, public_key: str | None, *, progress: bool) -> Verified:
+    """Check a release as `verified` does."""
     refuse_links(output)
     content = card_content(output)
     signed = signature.check(output, content, public_key)
@@ -364,12 +372,14 @@ def _check_table(
     # A file that is missing is refused by its name.
     is_whole = set(card.mechanism.required) <= {one.path for one in card.files}
 
-    def look(rows: pa.Table, number: int) -> None:
-        if expected.is_data:
-            documents.add(rows, is_first=number == 0)
-        elif expected.row_group_rows is None:
+    def look(rows: pa.Table) -> None:
+        if not expected.is_data and expected.row_group_rows is None:
             tables[name] = rows
-        if is_whole and (misfit := _misfit(card, name, rows, tables)) is not None:
+        misfit = _misfit(card, name, rows, tables) if is_whole else None
+        if expected.is_data:
+            with table_files.readable(uri):
+                misfit = documents.add(rows) or misfit
+        if misfit is not None:
             found.append(f"{uri}: {misfit}")
 
     is_same = table_files.check(uri, content, file, schema, expected, card, look)

@@ -14,6 +14,7 @@ from pydantic import Field
 from quietcorpus.evaluation.calibration import held_draws
 from quietcorpus.indexes.word_index_manifest import describes_map
 from quietcorpus.mechanisms.brr import BinaryRandomizedResponse
+from quietcorpus.mechanisms.document_loss import LARGEST_WORDS
 from quietcorpus.mechanisms.guarantees import Spending, ceiling, round_up, shown_up
 from quietcorpus.mechanisms.madlib import Madlib
 from quietcorpus.mechanisms.tem import TruncatedExponential
@@ -191,13 +192,18 @@ class WordsMechanism(Mechanism):
         words = pc.unique(split.filter(pc.not_equal(split, "")))
         if not are_tokens(words, self.tokenizer):
             return "text has a word that the tokenizer does not find"
-        if len(words) > self.words:
-            return "text has more different words than the index"
         given = self.document_epsilon
         if not isinstance(given, DocumentEpsilonUsed):
             return None
         spaces = pc.max(pc.count_substring(texts, " ")).as_py() or 0
         return "text has more words than a document may have" if spaces >= given.words else None
+
+    def disagreement(self, rows: pa.Table, before: dict[Any, Any]) -> str | None:
+        """Return that the rows of all files have more different words than the index."""
+        words = pc.unique(pc.list_flatten(pc.split_pattern(rows["text"], " ")))
+        before.update(dict.fromkeys(words.to_pylist()))
+        before.pop("", None)
+        return "text has more different words than the index" if len(before) > self.words else None
 
 
 def word_limits(
@@ -339,6 +345,10 @@ def _check_document_epsilon(uri: str, card: Card, document: DocumentEpsilonUsed)
         )
 
 
+_MOST_BITS = 4096
+"""Of a code: the bounds of documents take as much memory as their words have bits."""
+
+
 def check_words(uri: str, mechanism: str, card: Card) -> None:
     """Check the losses that are stated for the index; raises InputError."""
     total, meaning = card.budget.total, card.meaning
@@ -423,6 +433,11 @@ def _check_document_losses(
         return
     if not isinstance(given.law, LAWS.get(mechanism, ())):
         raise InputError(f"{uri}: meaning: document_losses: they are not those of {mechanism}")
+    longest = max((row.words for row in given.documents), default=0)
+    if isinstance(given.law, Flips) and (
+        meaning.maximum_distance > _MOST_BITS or longest > LARGEST_WORDS
+    ):
+        raise InputError(f"{uri}: meaning: maximum_distance: more bits than a code has")
     epsilon = Fraction(total.epsilon_exact)
     try:
         found = document_losses(

@@ -169,7 +169,7 @@ def _refuse_another(output: str, digest: str) -> None:
         return
     try:
         found = json.loads(storage.read_bytes(place))["release"]["card_sha256"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         found = None
     if found != digest:
         raise InputError(

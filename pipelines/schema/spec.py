@@ -26,17 +26,21 @@ from .values import (
     Disjoint,
     Location,
     Strict,
+    folded,
     of_key,
 )
 
 
 def check_kept(text: str, id_column: str | None, keep: Sequence[str]) -> None:
-    """Raise PydanticCustomError for kept columns that are the text, reserved, or given twice."""
+    """Raise PydanticCustomError for kept columns that are the text, reserved, or given twice.
+
+    A name is reserved if a reader may take it for one of a release's own.
+    """
     if text in keep:
         raise of_key("keep", f"{shown(text)} is the text; it is never copied to a release")
-    reserved = registry.columns() | ({"id"} if id_column != "id" else set())
     for name in keep:
-        if name in reserved or keep.count(name) > 1:
+        reserved = registry.columns() | ({"id"} if name != id_column else set())
+        if folded(name) in set(map(folded, reserved)) or keep.count(name) > 1:
             raise of_key(
                 "keep", f"{shown(name)} is a name that releases use themselves, or is given twice"
             )

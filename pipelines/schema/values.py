@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from fractions import Fraction
 from itertools import permutations
 from typing import Annotated, Any, Literal
@@ -27,6 +28,12 @@ LARGEST_COUNT = 10**12
 LARGEST_DISTANCE = 10**9
 _LEAST_DELTA = Fraction(1, 10**200)
 # Control characters, ends of lines and paragraphs, and what reverses or isolates a text's direction
+_IGNORABLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+"""Characters that Unicode calls default-ignorable: they are not shown."""
 _NOT_SHOWN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -90,6 +97,15 @@ def _count(value: object) -> int:
 def is_plain(text: str) -> bool:
     """Return whether a text is one line, of characters that are shown in the order they have."""
     return _NOT_SHOWN.search(text) is None
+
+
+def folded(name: str) -> str:
+    """Return what is alike of all names of columns that readers may take for one.
+
+    DuckDB and Spark match names whatever their case: of `Text` and `text`, they may give either.
+    """
+    found = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+    return _IGNORABLE.sub("", found).strip()
 
 
 def _plain(value: str) -> str:

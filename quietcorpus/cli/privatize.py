@@ -11,6 +11,7 @@ import click
 import orjson
 
 import quietcorpus as qc
+from quietcorpus.pipelines.schema.values import folded
 from quietcorpus.transforms.errors import InputError, shown
 
 from .command import command
@@ -70,8 +71,8 @@ def privatize(jsonl: bool, text: str, keep: Sequence[str], **given: Any) -> Iter
     """
     if keep and not jsonl:
         raise InputError("keep: is for JSON objects; give --jsonl as well, or drop it")
-    if text in keep:
-        raise InputError(f"keep: {text} is the text, which is privatised; drop it")
+    if folded(text) in map(folded, keep):
+        raise InputError(f"keep: {text} or a name alike is the text, which is privatised; drop it")
     release = qc.Privatizer(**given).release
 
     def read(number: int, line: bytes) -> _Record:
