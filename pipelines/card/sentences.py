@@ -160,7 +160,7 @@ class SentencesMechanism(Mechanism):
         numbers, first, own = np.unique(
             rows["candidate"].to_numpy(), return_index=True, return_inverse=True
         )
-        for column in self.files[layout.DATA].columns[2:]:
+        for column in (self.files[layout.DATA].columns or ())[2:]:
             found = _as_bytes(rows[column])
             same = np.array_equal(found[first[own]], found)
             for number, value in zip(numbers.tolist(), found[first], strict=True):

@@ -40,9 +40,13 @@ def check_kept(text: str, id_column: str | None, keep: Sequence[str]) -> None:
         raise of_key("keep", f"{shown(text)} is the text; it is never copied to a release")
     for name in keep:
         reserved = registry.columns() | ({"id"} if name != id_column else set())
-        if folded(name) in set(map(folded, reserved)) or keep.count(name) > 1:
+        if name in reserved or keep.count(name) > 1:
             raise of_key(
                 "keep", f"{shown(name)} is a name that releases use themselves, or is given twice"
+            )
+        if folded(name) in map(folded, reserved):
+            raise of_key(
+                "keep", f"{shown(name)} reads like a name that releases use themselves; rename it"
             )
 
 

@@ -71,8 +71,11 @@ def privatize(jsonl: bool, text: str, keep: Sequence[str], **given: Any) -> Iter
     """
     if keep and not jsonl:
         raise InputError("keep: is for JSON objects; give --jsonl as well, or drop it")
-    if folded(text) in map(folded, keep):
-        raise InputError(f"keep: {text} or a name alike is the text, which is privatised; drop it")
+    for key in keep:
+        if key != text and folded(key) == folded(text):
+            raise InputError(f"keep: {shown(key)} reads like {shown(text)}, the text; drop it")
+    if text in keep:
+        raise InputError(f"keep: {text} is the text, which is privatised; drop it")
     release = qc.Privatizer(**given).release
 
     def read(number: int, line: bytes) -> _Record:

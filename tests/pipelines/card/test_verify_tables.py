@@ -17,11 +17,14 @@ from golden_releases import HERE, KINDS, WEAK, fixed
 from parquet_parts import DICTIONARY, ParquetParts, put, repack, unpacked, value
 from tampering import DATA, cover_up, edit_card, redress, refused, rewrite
 
+from quietcorpus.pipelines.card import bags
 from quietcorpus.pipelines.card import rows as document_rows
+from quietcorpus.pipelines.card import tables as table_files
 from quietcorpus.pipelines.card.verify import verified
 from quietcorpus.pipelines.engine.engine import Engine
 from quietcorpus.pipelines.release.release import release as run
 from quietcorpus.pipelines.schema.loading import load_spec
+from quietcorpus.transforms.shards import data_file, write_row_groups
 
 Change = Callable[[Path], Any]
 NOTE = b"Anna, positive"
@@ -289,6 +292,12 @@ FILES: dict[str, Change] = {
     "digits of no float": distances("euclidean", mean="0.63914020128750000000000000000065110"),
     "a short maximum": distances("euclidean", maximum="1.5", largest_met="1.5"),
     "few bits": distances("hamming", mean="1.0"),
+    "a measure of many digits": lambda r: edit_manifest(
+        r, lambda m: m["measures"].update(reconstruction_error=int("9" * 99))
+    ),
+    "a measure that is true": lambda r: edit_manifest(
+        r, lambda m: m["measures"].update(neighbour_overlap=True)
+    ),
     "text for a unit": distances("hamming", unit="Anna"),
     "bytes after the vectors": lambda r: cover_up(
         r, "vectors.bin", (r / "vectors.bin").read_bytes() + NOTE
@@ -421,3 +430,238 @@ def test_a_tokenizer_that_is_not_here_is_named(copied: Callable[[str], Path]) ->
     redress(release)
     (left,) = verified(str(release)).not_compared
     assert left == "words with the tokenizer, which is not installed here"
+
+
+def put_rows(release: Path, files: list[pa.Table], **given: Any) -> None:
+    """Replace the data of a release by files of row groups of 1,024 rows, as a release's are."""
+    shutil.rmtree(release / "data")
+    (release / "data").mkdir()
+    listed = []
+    for number, table in enumerate(files):
+        path = data_file(number, len(files))
+        own = [name for name in table.column_names if name in given.get("columns", ())]
+        groups = [table.slice(start, 1024) for start in range(0, len(table), 1024)]
+        with (release / path).open("wb") as sink:
+            write_row_groups(groups, table.schema, sink, use_dictionary=own)
+        digest = hashlib.sha256((release / path).read_bytes()).hexdigest()
+        listed.append({"path": path, "sha256": digest, "rows": len(table)})
+
+    def change(card: dict[str, Any]) -> None:
+        card["files"] = [*listed, *(f for f in card["files"] if not f["path"].startswith("data/"))]
+        card["counts"]["documents"] = sum(map(len, files))
+        card.update(given)
+
+    edit_card(release, change)
+
+
+def fresh_ids(start: int, count: int) -> pa.Array:
+    return pa.array([n.to_bytes(16, "little").hex() for n in range(start, start + count)])
+
+
+def candidates(release: Path, texts: list[str], rows: list[int], split: bool) -> None:
+    """Release one candidate with several texts, each in so many rows of a file, or of one."""
+    vector = pq.read_table(release / DATA)["embedding"].combine_chunks().slice(0, 1)
+    tables = [
+        pa.table(
+            {
+                "id": fresh_ids(sum(rows[:number]), count),
+                "candidate": pa.array([0] * count, pa.int32()),
+                "text": pa.array([text] * count, pa.large_string()),
+                "embedding": pa.concat_arrays([vector] * count),
+            }
+        )
+        for number, (text, count) in enumerate(zip(texts, rows, strict=True))
+    ]
+    edit_card(release, lambda card: card["mechanism"].update(include=["text"]))
+    put_rows(release, tables if split else [pa.concat_tables(tables)])
+
+
+def many_words(release: Path) -> None:
+    """Release a file for each ten words that no file before it has."""
+    size = json.loads((release / "release.json").read_text())["mechanism"]["words"]
+    words = [a + b + c for a in "bdfgk" for b in "aeiou" for c in "lmnrst"]
+    parts = [words[start : start + 10] for start in range(0, size + 10, 10)]
+    put_rows(
+        release,
+        [
+            pa.table({"id": fresh_ids(n, 1), "text": pa.array([" ".join(part)], pa.large_string())})
+            for n, part in enumerate(parts)
+        ],
+    )
+
+
+ONE = "text of one candidate is not the same in all rows"
+APART: dict[str, tuple[str, Change, str]] = {
+    "a text of each file": (
+        "sentence-embeddings",
+        lambda r: candidates(r, ["a", "anna has it"], [1, 1], split=True),
+        ONE,
+    ),
+    "a text of each row group": (
+        "sentence-embeddings",
+        lambda r: candidates(r, ["a", "anna has it"], [1024, 1024], split=False),
+        ONE,
+    ),
+    "other words in each file": ("words", many_words, "more different words than the index"),
+}
+
+
+@pytest.mark.parametrize("forgery", APART)
+def test_rows_of_all_files_and_row_groups_agree(
+    copied: Callable[[str], Path], forgery: str
+) -> None:
+    # Kills: candidates and words that are compared within a row group alone.
+    name, change, message = APART[forgery]
+    release = copied(name)
+    change(release)
+    assert message in refused(release)
+
+
+def with_column(name: str, values: list[str]) -> Change:
+    """Release rows with a copied column, which the card lists."""
+    count = len(values)
+    text = pa.array(["ba be bi"] * count, pa.large_string())
+    table = pa.table({"id": fresh_ids(0, count), name: values, "text": text})
+    return lambda release: put_rows(release, [table], columns=[name], accepted=None)
+
+
+TOLD = [f"My name is Jane Doe and on day {n} I fell ill" for n in range(3000)]
+FEW: dict[str, tuple[list[str], str]] = {
+    "sentences in 39 rows": (TOLD[:39], "free text"),
+    "sentences in ten rows": (TOLD[:10], "free text"),
+    "addresses in three rows": (["anna@x.org"] * 3, "e-mail addresses"),
+    "sentences from row 1,024 on": (["x"] * 1024 + TOLD[1024:], "free text"),
+}
+
+
+@pytest.mark.parametrize("forgery", FEW)
+def test_copied_columns_of_few_rows_are_judged_as_in_a_run(
+    copied: Callable[[str], Path], forgery: str
+) -> None:
+    # Kills: parts of a small sample that are too small to look like anything; first rows alone.
+    given, look = FEW[forgery]
+    release = copied("words")
+    with_column("note", given)(release)
+    assert f"data: the column note looks like {look}; the card accepts none" in refused(release)
+
+
+@pytest.mark.parametrize(
+    "name", ["Text", "TEXT", "\uff54ext", "tex\u3164t", "ID", "Embedding", "recoded"]
+)
+def test_copied_columns_that_readers_take_for_a_releases_are_refused(
+    copied: Callable[[str], Path], name: str
+) -> None:
+    # Kills: a column `Text` with the originals, which `select text` gives in place of `text`.
+    release = copied("words")
+    with_column(name, ["x"] * 39)(release)
+    assert "columns: not names of columns that a release may copy" in refused(release)
+
+
+ID_TYPES = {
+    "struct": pa.array([{"a": 1}, {"a": 2}]),
+    "map": pa.array([[("a", 1)], [("b", 2)]], pa.map_(pa.string(), pa.int32())),
+    "list": pa.array([["a"], ["b"]], pa.list_(pa.field("element", pa.string()))),
+    "fixed": pa.array([[1, 2], [3, 4]], pa.list_(pa.field("element", pa.int8()), 2)),
+    "time": pa.array([1, 2], pa.timestamp("us")),
+    "null": pa.nulls(2),
+}
+
+
+@pytest.mark.parametrize("kind", ID_TYPES)
+def test_copied_ids_of_types_that_no_run_compares_are_refused(
+    copied: Callable[[str], Path], kind: str
+) -> None:
+    # Kills: an error of Arrow, which counts no such values, that ends the command.
+    release = copied("words")
+    text = pa.array(["ba", "be"], pa.large_string())
+    table = pa.table({"id": ID_TYPES[kind], "text": text})
+    put_rows(release, [table], columns=["id"], id_column="doc")
+    assert "the column id " in refused(release)
+
+
+def with_header(header: bytes) -> Callable[[bytes], bytes]:
+    return lambda _: b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+
+
+UNREADABLE: dict[str, tuple[Change, str]] = {
+    "an exponent": (distances("euclidean", mean="1e30000"), "values that no index has"),
+    "a manifest in depth": (
+        lambda r: cover_up(r, "index/manifest.json", b"[" * 200_000),
+        "that is not one of an index",
+    ),
+    "an object in depth": (
+        lambda r: cover_up(r, "index/manifest.json", b'{"a":' * 200_000),
+        "that is not one of an index",
+    ),
+    "a header in depth": (
+        index_file("vectors.npy", with_header(b"(" * 9000 + b"\n")),
+        "holds files that cannot be read",
+    ),
+    "a header of signs": (
+        index_file("vectors.npy", with_header(b"{'descr':'<f4','shape':" + b"-" * 9000 + b"1}\n")),
+        "holds files that cannot be read",
+    ),
+    "a header of a huge array": (
+        index_file(
+            "slots.npy",
+            with_header(
+                b"{'descr': '<i4', 'fortran_order': False, 'shape': (999999999999999,), }\n"
+            ),
+        ),
+        "holds files that cannot be read",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", UNREADABLE)
+def test_a_hostile_index_is_refused_in_a_line(copied: Callable[[str], Path], fault: str) -> None:
+    # Kills: numbers that take hours, and headers that Python evaluates to any depth.
+    change, message = UNREADABLE[fault]
+    release = copied("word-embeddings")
+    change(release)
+    assert message in refused(release)
+
+
+def test_votes_that_would_wrap_round_are_refused(copied: Callable[[str], Path]) -> None:
+    # Kills: weights whose sum is negative.
+    release = copied("public-texts")
+    values("votes.parquet", "votes", lambda v: v.__setitem__(slice(None), [1 << 62] * len(v)))(
+        release
+    )
+    assert "votes.parquet: more votes than documents can give" in refused(release)
+
+
+def test_a_distance_beyond_a_code_is_refused_before_it_takes_memory(
+    copied: Callable[[str], Path],
+) -> None:
+    # Kills: a binomial law of 10^12 bits, which takes 8 TB.
+    release = copied("words, brr")
+
+    def change(card: dict[str, Any]) -> None:
+        epsilon = card["budget"]["total"]["epsilon"]
+        card["meaning"] |= {"maximum_distance": 1e9, "loss_at_maximum": 1e9 * epsilon}
+
+    edit_card(release, change)
+    assert "more bits than a code has" in refused(release)
+
+
+def test_bins_are_counted_before_they_take_memory() -> None:
+    # Kills: 8 TB of counts for rows that have no bins.
+    rows = pa.table(
+        dict.fromkeys(("terms", "counts", "bins"), pa.array([[]], pa.list_(pa.int32())))
+    )
+    assert "counts do not add up" in str(bags._misfit_of_bags(rows, np.arange(3), 10**12))
+
+
+def test_column_chunks_of_the_same_pages_are_refused(golden: Path) -> None:
+    # Kills: headers that are read once for each row group: 2,000 of 2,000 pages took hours.
+    content = (golden / f"out-words/{DATA}").read_bytes()
+    assert len(list(table_files._sizes(content))) == 1
+    parts = ParquetParts(content)
+    (first_chunk, *_), (second, *_) = parts.chunks
+    for field in (7, 9):
+        put(value(second, 3), field, 6, value(value(first_chunk, 3), field))
+    parts.chunks = []
+    size = int.from_bytes(content[-8:-4], "little")
+    with pytest.raises(ValueError):  # noqa: PT011
+        list(table_files._sizes(content[: -8 - size] + parts.content()[4:]))

@@ -35,6 +35,10 @@ from quietcorpus.transforms.errors import InputError
         ({"search": {"engine": "faiss-flat"}}, "search.engine: faiss-flat is not for brr; give "),
         ({"keep": ["body"]}, "keep: 'body' is the text; it is never copied to a release"),
         ({"keep": ["id"]}, "keep: 'id' is a name that releases use themselves, or is given twice"),
+        (
+            {"keep": ["TEXT"]},
+            "keep: 'TEXT' reads like a name that releases use themselves; rename it",
+        ),
         ({"keep": "product"}, "keep: 'product' is no list; give a list of fields"),
         ({"keep": None}, "keep: None is no list; give a list of fields"),
         ({"id": "body"}, "id: 'body' is the text; name a field with a unique id"),

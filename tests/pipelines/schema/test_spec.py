@@ -209,6 +209,9 @@ MANY = "is not allowed; give a positive whole number of 1,000,000,000,000 at mos
         ({"input.keep": ["id"]}, "input.keep: 'id' is a name that releases use themselves"),
         ({"input.keep": ["terms"]}, "input.keep: 'terms' is a name that releases use themselves"),
         ({"input.keep": ["counts"]}, "input.keep: 'counts' is a name that releases use themselves"),
+        ({"input.keep": ["Text"]}, "input.keep: 'Text' reads like a name that releases use"),
+        ({"input.keep": ["TERMS"]}, "input.keep: 'TERMS' reads like a name"),
+        ({"input.keep": ["ID"]}, "input.keep: 'ID' reads like a name that releases use"),
         (
             {"input": "corpus.jsonl"},
             "input: expected a mapping, got 'corpus.jsonl'; give the keys path, ",

@@ -102,6 +102,7 @@ def test_a_bad_line_ends_it_after_those_before(
     [
         (("--keep", "id"), "--keep: is for JSON objects; give --jsonl as well, or drop it"),
         (("--jsonl", "--keep", "text"), "--keep: text is the text, which is privatised; drop it"),
+        (("--jsonl", "--keep", "Text"), "--keep: 'Text' reads like 'text', the text; drop it"),
         (("--epsilon", "0"), "'0' is not above zero"),
     ],
 )
