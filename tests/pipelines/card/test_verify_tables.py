@@ -450,6 +450,7 @@ def put_rows(release: Path, files: list[pa.Table], **given: Any) -> None:
         card["files"] = [*listed, *(f for f in card["files"] if not f["path"].startswith("data/"))]
         card["counts"]["documents"] = sum(map(len, files))
         card.update(given)
+        card.pop("accepted", None)
 
     edit_card(release, change)
 
@@ -522,7 +523,7 @@ def with_column(name: str, values: list[str]) -> Change:
     count = len(values)
     text = pa.array(["ba be bi"] * count, pa.large_string())
     table = pa.table({"id": fresh_ids(0, count), name: values, "text": text})
-    return lambda release: put_rows(release, [table], columns=[name], accepted=None)
+    return lambda release: put_rows(release, [table], columns=[name])
 
 
 TOLD = [f"My name is Jane Doe and on day {n} I fell ill" for n in range(3000)]
