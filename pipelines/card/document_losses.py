@@ -25,6 +25,8 @@ LENGTHS = (1, 20, 200, 1000)
 MOST_DIMENSIONS = 65_536
 
 _ABOVE, _BELOW = 0.02, 0.005  # grids of losses differ between machines, and all round up
+SAME = Fraction(1, 50)
+"""The share by which an epsilon of a word may differ that another machine has found."""
 
 DocumentEpsilon = Callable[[Fraction, Fraction, int, Fraction], Fraction]
 """A function of a word's epsilon, a distance, a number of words and a delta."""

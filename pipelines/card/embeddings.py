@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -39,15 +39,16 @@ from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.errors import InputError
 
 from ..schema.embeddings import MOST_DIMENSIONS
+from ..schema.users import GroupBudgets
 from ..storage import files as storage
 from ..storage import layout
 from ..storage.layout import BINARY, INDEX, TABLE, TEXT
 from .mechanism import FileFormat, Mechanism, Product, Promise
 from .model import Card, PapersFigure, UsedArtefact
-from .noise import Course, check_cost, courses_of_norms, is_accountable
-from .parameters import Part, Rational, UserParameters
+from .noise import Course, check_cost, courses_of_norms, is_accountable, is_solved_alike
+from .parameters import Part, Rational, UserParameters, exacts
 from .statements import NUMBERS, WHETHER, stated
-from .users import OF_NAMES, are_named, budget_limits, check_budgets
+from .users import OF_NAMES, are_named, budget_limits, check_budgets, promised, spendable
 from .vocabulary import (
     VOCABULARY_FORMAT,
     check_vocabulary,
@@ -55,6 +56,9 @@ from .vocabulary import (
     rule_of,
 )
 from .weakness import Weakness, of_noise, of_users
+
+if TYPE_CHECKING:  # its module imports optional packages
+    from quietcorpus.mechanisms.accounting import Schedule
 
 _FILES = {
     TABLE: FileFormat("`word`, `vector`: the word embeddings", ("word", "vector")),
@@ -197,15 +201,27 @@ class WordEmbeddingsMechanism(Mechanism):
         from quietcorpus.mechanisms.clipped_sum import STEPS
 
         if self.groups is None:
-            return max((self.norms or {}).values(), default=0) == STEPS
-        given = self.training or {}
+            norms = self.norms or {}
+            return max(norms.values(), default=0) == STEPS and norms.keys() == self._names
+        given, taken = self.training or {}, self.steps_taken or 0
         names = [group.name for group in self.groups]
+        lasts = [group.last_step for group in self.groups]
+        rate, rates = Fraction(given["lot"], self.users), [g.sampling_rate for g in self.groups]
         return (
             self.lot == given["lot"]
-            and self.steps_taken == given.get("stop_after", given["steps"])
-            and all(group.last_step <= (self.steps_taken or 0) for group in self.groups)
+            and taken == given.get("stop_after", given["steps"])
+            and max(lasts) == taken
+            and max(map(Fraction, rates)) == rate
             and len(set(names)) == len(names)
+            and set(names) == self._names
         )
+
+    @property
+    def _names(self) -> Set[str]:
+        """Return the names of the groups of users; one of no name, if they have no budgets."""
+        if self.budgets is None:
+            return {""}
+        return GroupBudgets.model_validate(self.budgets).of_groups.keys()
 
     def charged(self, stages: Sequence[Any]) -> Concentrated | None:
         """Return what a filter charges for the noise of counts or training, and the vocabulary."""
@@ -284,6 +300,55 @@ def papers_figure(
     )
 
 
+def of_schedule(schedule: Schedule, until: int, lot: int) -> dict[str, Any]:
+    """Return what a card states of a training that takes the steps of a schedule up to `until`."""
+    return {
+        "noise_multiplier": str(schedule.noise_multiplier),
+        "steps_taken": until,
+        "lot": lot,
+        "groups": [
+            {
+                "name": group.name,
+                "budget_left_for_training": round_up(group.epsilon),
+                "sampling_rate": str(group.rate),
+                "last_step": min(group.steps, until),
+            }
+            for group in schedule.groups
+        ],
+    }
+
+
+def _are_solved(mechanism: WordEmbeddingsMechanism, card: Card) -> bool:
+    """Tell whether noise, norms and sampling are those that a release solves for its budgets."""
+    # The modules import optional packages.
+    from quietcorpus.mechanisms.accounting import Schedule
+    from quietcorpus.mechanisms.group_norms import GroupNorms
+
+    *before, stage = (one.parameters.guarantee for one in card.budget.stages)
+    assert isinstance(stage, UserPrivacy)
+    total = card.budget.total.guarantee
+    if not isinstance(total, UserPrivacy) or total.delta not in exacts(mechanism.delta):
+        return False
+    cost = sum((one.epsilon for one in before), start=Fraction(0))
+    for budgets in spendable(mechanism.epsilon or 0, mechanism.budgets, cost):
+        if mechanism.training is None:
+            norms = GroupNorms.solved(budgets, stage.delta)
+            noise = str(norms.mechanism.noise_multiplier)
+            stated = {"noise_multiplier": noise, "norms": dict(norms.most)}
+            spent = norms.spent
+        else:
+            given, lot, until = mechanism.training, mechanism.lot or 0, mechanism.steps_taken or 0
+            leave = given["participation"] == "steps"
+            rate = Fraction(lot, mechanism.users)
+            solved = Schedule.solved(budgets, stage.delta, rate, given["steps"], leave=leave)
+            stated = of_schedule(solved, until, lot)
+            spent = {one.name: solved.spent(one, until) for one in solved.groups}
+        found = mechanism.model_dump(mode="json", include=set(stated))
+        if found == stated and stage == promised(spent, stage.delta, mechanism.budgets):
+            return True
+    return False
+
+
 def check(output: str, card: Card) -> None:
     """Check what the noise costs, and the numbers of the budget; raises InputError."""
     mechanism = card.mechanism
@@ -314,6 +379,8 @@ def _check_numbers(uri: str, mechanism: WordEmbeddingsMechanism, card: Card) -> 
     spent = Fraction(stage.delta_exact)
     if not mechanism.is_trained_as_said() or card.papers_figure != mechanism.figure(spent):
         raise InputError(f"{uri}: mechanism: its training or the paper's figure is not as it says")
+    if is_solved_alike(card) and not _are_solved(mechanism, card):
+        raise InputError(f"{uri}: mechanism: its noise, norms or steps are not those of its budget")
 
 
 def _courses(mechanism: WordEmbeddingsMechanism) -> Iterator[Course]:

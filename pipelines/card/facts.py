@@ -29,21 +29,36 @@ from .parameters import MetricParameters, NoiseEntry, disagree
 from .together import MADE_BY, NOISE
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_VERSION = r"[0-9]{1,8}(?:\.[0-9]{1,8}){0,5}[0-9A-Za-z.+]{0,40}"
+# As PEP 440 has it; no part begins as the one before it may go on.
+_VERSION = (
+    r"[0-9]{1,8}(?:\.[0-9]{1,8}){0,5}(?:(?:a|b|rc)[0-9]{1,8})?(?:\.post[0-9]{1,8})?"
+    r"(?:\.dev[0-9]{1,8})?(?:\+[0-9a-z.]{0,32})?"
+)
 _INSTALLED = re.compile(rf"unknown|{_VERSION}")
 _LIBRARY = (
     rf"(?:onnxruntime|sentencex|sentence-transformers|tokenizers|torch|transformers|graph"
     rf"|dp-accounting|python-flint) {_VERSION}"
 )
 _LIBRARIES = rf"{_LIBRARY}(?:, {_LIBRARY}){{0,7}}"
-# A training names the device and the processor as well.
-_COMPUTED = re.compile(
-    rf"{_LIBRARIES}(?:; (?:cpu|cuda {_VERSION} on [ -~]{{1,64}})(?:; [ -:<-~]{{1,128}})?)?"
-    r"(?:; ICU [0-9.]{1,16})?"
+_ICU = r"(?:; ICU [0-9.]{1,16})?"
+_COMPUTED = re.compile(_LIBRARIES + _ICU)
+# Cards of earlier versions named the device and the processor of a training as well.
+_EARLIER = re.compile(
+    rf"{_LIBRARIES}(?:; (?:cpu|cuda {_VERSION} on [ -:<-~]{{1,64}})(?:; [ -:<-~]{{1,128}})?)?{_ICU}"
 )
 _ARITHMETIC = re.compile(r"float32|whole numbers|bfloat16 on processors, float32 on GPUs")
 _COLUMN: TypeAdapter[str] = TypeAdapter(Column)
 _STATED = ("definition", "unit", "statement")
+_MOST = {
+    "budget.stages": 4,
+    "budget.inherited": 4,
+    "artefacts": 4,
+    "meaning.typical": 8,
+    "meaning.loss_of_documents": 8,
+    "meaning.document_losses.documents": 8,
+    "guarantee.not_protected": 64,
+}
+"""The most items that a release states there."""
 _LONGEST = 100_000
 """In characters, of a text: what many private artefacts may state together."""
 
@@ -64,16 +79,28 @@ def check_facts(uri: str, card: Card, block: MechanismSpec) -> None:
 def check_texts(uri: str, content: Any) -> None:
     """Check that all texts and keys of a card can be shown in a line; raises InputError.
 
-    Zero has one sign alone.
+    Zero has one sign alone, and no whole number or list is longer than a release has them.
     """
     for place, text in _texts(content, ""):
+        if text is None:
+            raise InputError(f"{uri}: {place}: larger than any that a release has")
         if not is_plain(text) or len(text) > _LONGEST or text == "-0.0":
             raise InputError(f"{uri}: {place}: a text of several lines, or one that hides some")
 
 
-def _texts(content: Any, place: str) -> Iterator[tuple[str, str]]:
-    """Yield all texts, decimals and keys, each with the key that it stands at."""
+def _texts(content: Any, place: str) -> Iterator[tuple[str, str | None]]:
+    """Yield all texts, decimals and keys, each with the key that it stands at.
+
+    None stands for a whole number that is too large, and for a list or a block that is too long.
+    """
+    most = _MOST.get(place)
+    if isinstance(content, list | dict) and most is not None and len(content) > most:
+        yield place, None
+        return
     match content:
+        case int():
+            if abs(content) > LARGEST_COUNT:
+                yield place, None
         case str() | float():
             yield place, str(content)
         case dict():
@@ -91,7 +118,11 @@ def _is_a_time(card: Card) -> bool:
         at = datetime.datetime.fromisoformat(card.created)
     except ValueError:
         return False
-    return at.utcoffset() == datetime.timedelta() and at.isoformat() == card.created
+    return (
+        at.utcoffset() == datetime.timedelta()
+        and not at.microsecond
+        and at.isoformat() == card.created
+    )
 
 
 def _has_software(card: Card) -> bool:
@@ -102,9 +133,10 @@ def _has_software(card: Card) -> bool:
 
 def _ran_on(card: Card) -> bool:
     """Tell whether the software and the rules of a mechanism are written as a run writes them."""
-    found = card.mechanism
+    found, own = card.mechanism, same_code(card.code_sha256) is not None
+    software_form = _COMPUTED if own or not hasattr(found, "training") else _EARLIER
     forms: dict[str, Callable[[str], object]] = {
-        "software": _COMPUTED.fullmatch,
+        "software": software_form.fullmatch,
         "encoder_software": lambda text: _COMPUTED.fullmatch(text) or _is_rule(text),
         "encoder_precision": _ARITHMETIC.fullmatch,
         "splitter": SPLITTER.__eq__,
@@ -133,12 +165,13 @@ def _is_in_the_ledger(card: Card) -> bool:
     entry = card.ledger
     if entry is None:
         return True
+    same = same_code(card.code_sha256) is not None
     named = entry.partition is None or re.fullmatch(NAME, entry.partition) is not None
     return (
         named
         and (entry.partition is None) == (entry.disjoint is None)
         and (entry.identifier is None) == (entry.disjoint != "compared")
-        and (entry.noise is None or not is_accountable() or entry.noise == _noise(card))
+        and (entry.noise is None or not (same and is_accountable()) or entry.noise == _noise(card))
     )
 
 
@@ -168,7 +201,7 @@ _RULES: Mapping[str, Callable[[Card], bool]] = {
 """The rules of the keys besides those that all parts of `verify` compare."""
 
 
-_OF_THIS_CODE = {"ledger", "software", "mechanism", "page_sha256"}
+_OF_THIS_CODE = {"software", "page_sha256"}
 
 
 def _differ(values: list[Any]) -> bool:

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quietcorpus.mechanisms.guarantees import LimitedPrecision, Spending, compose, round_up
+from quietcorpus.mechanisms.guarantees import LimitedPrecision, Spending, compose
 from quietcorpus.transforms.errors import InputError
 
 from ..storage import layout
 from . import statements
 from .mechanism import FileFormat, Mechanism, Promise
 from .model import Card, UsedArtefact
-from .parameters import LimitedPrecisionParameters
+from .parameters import LimitedPrecisionParameters, exacts
 from .vocabulary import VOCABULARY_FORMAT, check_vocabulary
 
 
@@ -93,7 +93,7 @@ def check_stages(uri: str, card: Card, *stated: StatedEpsilon) -> None:
     if mechanism.precision != total.precision:
         raise InputError(f"{uri}: mechanism: precision is not the budget's")
     for stage, one in zip(own, given, strict=True):
-        if one.value != round_up(Fraction(stage.parameters.epsilon_exact) * one.share):
+        if Fraction(stage.parameters.epsilon_exact) * one.share not in exacts(one.value or 0.0):
             raise InputError(f"{uri}: mechanism: {one.key} is not the budget's")
     rows = [file.rows for file in card.files if file.path == layout.VOCABULARY]
     if rows != [mechanism.vocabulary_size]:

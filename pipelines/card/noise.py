@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
+from importlib.metadata import version
 
 from quietcorpus.transforms.errors import InputError
 
+from ..environment.version import same_code
+from .model import Card
 from .parameters import DocumentParameters, UserParameters
 
 _MORE = "{uri}: budget: the noise that the card tells costs more than it says"
@@ -18,6 +22,18 @@ Course = tuple[str, Fraction, Fraction, int]
 def is_accountable() -> bool:
     """Return whether the accountant is installed; without it, no Gaussian noise is compared."""
     return importlib.util.find_spec("dp_accounting") is not None
+
+
+ACCOUNTANTS = ("dp-accounting", "python-flint")
+"""The packages that compute what Gaussian noise costs."""
+
+
+def is_solved_alike(card: Card) -> bool:
+    """Return whether this code solved a card's noise, with an accountant of the same versions."""
+    if not is_accountable() or same_code(card.code_sha256) is None:
+        return False
+    used = re.split("[,;] ", str(getattr(card.mechanism, "software", "")))
+    return all(f"{name} {version(name)}" in used for name in ACCOUNTANTS)
 
 
 def check_cost(

@@ -6,6 +6,7 @@ rational.
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
@@ -218,6 +219,16 @@ def parameters(guarantee: Guarantee) -> Parameters:
             return DocumentParameters.of(guarantee)
         case UserPrivacy():
             return UserParameters.of(guarantee)
+
+
+def exacts(decimal: float) -> list[Fraction]:
+    """Return the numbers of a spec that a card states as this decimal, the shortest first.
+
+    A spec's number is the decimal that Python writes of a float, and a card's is that one or the
+    next float above. There are two of them at most, and none of a number that no card states.
+    """
+    near = {Fraction(repr(one)) for one in (decimal, math.nextafter(decimal, -math.inf))}
+    return sorted((x for x in near if round_up(x) == decimal), key=lambda x: x.denominator)
 
 
 def is_rounded(numbers: Parameters) -> bool:

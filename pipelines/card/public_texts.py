@@ -13,9 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
+from quietcorpus.mechanisms.ballots import Ballots
 from quietcorpus.mechanisms.concentrated import rho_of
 from quietcorpus.mechanisms.filters import Concentrated
-from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy
+from quietcorpus.mechanisms.guarantees import Guarantee, Spending, UserPrivacy
+from quietcorpus.mechanisms.vote_estimates import least_texts
 from quietcorpus.mechanisms.vote_weights import weights
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.shards import ROW_GROUP_ROWS
@@ -24,17 +26,18 @@ from ..storage import files as storage
 from ..storage import layout
 from .mechanism import FileFormat, Mechanism, Promise
 from .model import Card, UsedArtefact
-from .noise import Course, check_cost, check_rate, courses_of_norms
+from .noise import Course, check_cost, check_rate, courses_of_norms, is_solved_alike
 from .parameters import (
     DocumentParameters,
     Parameters,
     Part,
     Rational,
     UserParameters,
+    exacts,
 )
 from .resampled import check_resampled
 from .together import is_accounted
-from .users import OF_NAMES, are_named, budget_limits, check_budgets
+from .users import OF_NAMES, are_named, budget_limits, check_budgets, promised, spendable
 from .variation import UNCHECKED, Variation
 from .weakness import Weakness, of_unchosen, of_users
 
@@ -323,10 +326,64 @@ def check(output: str, card: Card) -> None:
         check_rate(uri, total, _pure(mechanism, total))
     else:
         check_cost(uri, total, _courses(mechanism, total))
+    if is_solved_alike(card) and not _are_solved(mechanism, total):
+        raise InputError(f"{uri}: mechanism: its votes, noise or norms are not those of its budget")
+    if mechanism.smooth and mechanism.pool_texts < least_texts(1):
+        raise InputError(f"{uri}: mechanism.smooth: no run estimates votes for so small a pool")
     rows = [one.rows for one in card.files if one.path == layout.VOTES]
     labels = len(mechanism.strata["labels"]) if mechanism.strata else 1
     if rows != [mechanism.pool_texts * labels]:
         raise InputError(f"{output}/{layout.VOTES}: not a row for each text of the pool")
+
+
+def of_votes(votes: Ballots) -> dict[str, Any]:
+    """Return what a card states of a document's votes, and of the noise."""
+    # The modules import optional packages.
+    from quietcorpus.mechanisms.pure_votes import PureVotes
+    from quietcorpus.mechanisms.votes import Votes
+
+    if isinstance(votes, PureVotes):
+        noise = {"noise_rate": str(votes.rate)}
+    else:
+        assert isinstance(votes, Votes)
+        noise = {"noise_multiplier": str(votes.noise.noise_multiplier)}
+    return {
+        "vote": votes.weight,
+        **({"votes_by_rank": votes.by_rank} if votes.falling else {}),
+        "norm": votes.norm,
+        **noise,
+        "least_votes": votes.least,
+    }
+
+
+def _are_solved(mechanism: PublicTextsMechanism, total: Parameters) -> bool:
+    """Tell whether votes, noise and norms are those that a release solves for its budgets."""
+    # The modules import optional packages.
+    from quietcorpus.mechanisms.group_norms import GroupNorms
+    from quietcorpus.mechanisms.pure_votes import PureNorms, PureVotes, votes_at
+
+    assert isinstance(total, DocumentParameters | UserParameters)
+    delta = Fraction(total.delta_exact)
+    if mechanism.delta is not None and delta not in exacts(mechanism.delta):
+        return False
+    falling = mechanism.votes == "falling"
+    for budgets in spendable(mechanism.epsilon or 0, mechanism.budgets):
+        given = None if mechanism.is_pure else delta
+        votes = votes_at(mechanism.nearest, max(budgets.values()), given, falling)
+        stated = of_votes(votes)
+        promise: Guarantee = votes.guarantee
+        if mechanism.user is not None:
+            norms = (
+                PureNorms.solved(budgets, votes)
+                if isinstance(votes, PureVotes)
+                else GroupNorms.solved(budgets, delta)
+            )
+            stated["norms"] = dict(norms.most)
+            promise = promised(norms.spent, delta, mechanism.budgets)
+        found = {name: getattr(mechanism, name) for name in stated}
+        if found == stated and total.guarantee == promise:
+            return True
+    return False
 
 
 def _are_accounted(artefacts: Sequence[UsedArtefact]) -> bool:

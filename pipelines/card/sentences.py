@@ -29,6 +29,7 @@ from .weakness import Weakness, of_words
 from .words import (
     SearchUsed,
     check_epsilon,
+    check_exact,
     check_words,
     notes_on,
     word_limits,
@@ -221,4 +222,5 @@ def check(output: str, card: Card) -> None:
         check_words(uri, mechanism.mechanism, card)
     if [stage.stage for stage in card.budget.stages] != ["documents"]:
         raise InputError(f"{uri}: budget: its stages are not the mechanism's")
+    check_exact(uri, mechanism.epsilon, mechanism.epsilon_exact)
     check_epsilon(uri, card, mechanism.epsilon, mechanism.epsilon_exact)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
+from quietcorpus.mechanisms.guarantees import UserPrivacy
 from quietcorpus.transforms.errors import InputError
 
 from ..schema.users import GroupBudgets
-from .parameters import UserParameters
+from .parameters import UserParameters, exacts
 
 OF_NAMES = (
     "what a person writes under several names: each name is a user of its own",
@@ -35,6 +36,33 @@ def budget_limits(named: bool | None) -> list[str]:
 def are_named(budgets: Mapping[str, Any] | None) -> bool | None:
     """Return whether a card's budgets are of groups by name; None if it has none."""
     return None if budgets is None else bool(budgets.get("epsilon"))
+
+
+def spendable(
+    epsilon: float, budgets: Mapping[str, Any] | None, before: Fraction = Fraction(0)
+) -> Iterator[dict[str, Fraction]]:
+    """Yield what each group's users may spend after `before`, in the order of a release.
+
+    A card's decimals are those of two numbers of a spec at most: the shortest ones come first.
+    `epsilon` is that of users without budgets, who form one group, called "".
+    """
+    given = (
+        {"": epsilon}
+        if budgets is None
+        else {k: float(v) for k, v in GroupBudgets.model_validate(budgets).of_groups.items()}
+    )
+    found = {name: exacts(number) for name, number in given.items()}
+    for place in (0, -1) if all(found.values()) else ():
+        left = {name: numbers[place] - before for name, numbers in found.items()}
+        yield dict(sorted(left.items(), key=lambda item: (item[1], item[0])))
+
+
+def promised(
+    spent: Mapping[str, Fraction], delta: Fraction, budgets: Mapping[str, Any] | None
+) -> UserPrivacy:
+    """Return the guarantee of a stage that costs each group's users so much."""
+    groups = () if budgets is None else tuple(spent.items())
+    return UserPrivacy(max(spent.values()), delta, groups)
 
 
 def check_budgets(uri: str, total: UserParameters, budgets: Mapping[str, Any] | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from quietcorpus.transforms.errors import InputError
 
 from .mechanism import FileFormat
 from .model import Stage
+from .parameters import exacts
 
 VOCABULARY_FORMAT = FileFormat(
     "`term_id`, `term`, `weight`: the private histogram's noisy count of the term in the corpus; "
@@ -73,16 +75,12 @@ def check_vocabulary(uri: str, vocabulary: Mapping[str, Any], stages: Sequence[S
 
     A public one costs nothing. Raises InputError.
     """
-    spent = [
-        (stage.stage, parameters.epsilon, getattr(parameters, "delta", None))
-        for stage in stages
-        for parameters in [stage.parameters]
-        if not getattr(parameters, "groups", None)
-    ]
-    try:
-        private = vocabulary.get("private")
-        stated = [("vocabulary", private["epsilon"], private["delta"])] if private else []
-    except (KeyError, TypeError):
-        stated = None
-    if spent != stated or len(spent) < len(stages):
+    private = vocabulary.get("private") or {}
+    agree = [stage.stage for stage in stages] == (["vocabulary"] if private else [])
+    for cost in (stage.parameters for stage in stages if agree):
+        agree = not getattr(cost, "groups", None) and all(
+            Fraction(getattr(cost, f"{name}_exact", 0)) in exacts(private[name])
+            for name in ("epsilon", "delta")
+        )
+    if not agree:
         raise InputError(f"{uri}: budget: the vocabulary's cost is not the mechanism's")

@@ -14,10 +14,11 @@ from pydantic import Field
 from quietcorpus.evaluation.calibration import held_draws
 from quietcorpus.indexes.word_index_manifest import describes_map
 from quietcorpus.mechanisms.brr import BinaryRandomizedResponse
+from quietcorpus.mechanisms.digits import index_of, number
 from quietcorpus.mechanisms.document_loss import LARGEST_WORDS
 from quietcorpus.mechanisms.guarantees import Spending, ceiling, round_up, shown_up
 from quietcorpus.mechanisms.madlib import Madlib
-from quietcorpus.mechanisms.tem import TruncatedExponential
+from quietcorpus.mechanisms.tem import TruncatedExponential, radius_of
 from quietcorpus.mechanisms.vickrey import Vickrey
 from quietcorpus.mechanisms.word_exponential import WordExponential
 from quietcorpus.transforms.errors import InputError
@@ -29,6 +30,9 @@ from . import statements
 from .document_losses import (
     DELTA,
     LENGTHS,
+    SAME,
+    DocumentBudget,
+    DocumentLosses,
     Flips,
     Noise,
     Weights,
@@ -37,7 +41,7 @@ from .document_losses import (
 )
 from .mechanism import FileFormat, Mechanism, Promise
 from .model import Card, Meaning, MeasuredRecall, UsedArtefact
-from .parameters import MetricParameters, Part, Rational
+from .parameters import MetricParameters, Part, Rational, exacts
 from .vocabulary import are_tokens
 from .weakness import Weakness, of_words
 
@@ -45,6 +49,8 @@ SAMPLED_WORDS, DRAWS, ETA, QUERIES = 256, 256, Fraction(1, 20), 2048
 """The words of an index and the draws of each, of which N_w and S_w are estimated, and the number
 of noisy vectors by which an approximate search's recall is measured."""
 HELD_DRAWS = held_draws(DRAWS, ETA)
+_LONGEST = 400
+"""In characters, of an epsilon that matches another mechanism's: a quotient of mean distances."""
 DOCUMENT_WORDS = (10, 100, 1000)
 SHARING_WORDS = (1, *DOCUMENT_WORDS)
 """The lengths of documents on a card; one of one word has the whole epsilon for it."""
@@ -312,23 +318,33 @@ def check(output: str, card: Card) -> None:
     mechanism = card.mechanism
     assert isinstance(mechanism, WordsMechanism)
     uri = f"{output}/{layout.CARD}"
+    shared = isinstance(mechanism.document_epsilon, float)
+    check_words(uri, mechanism.mechanism, card, per="document" if shared else "word")
     _check_gamma(uri, mechanism, card.meaning)
-    check_words(uri, mechanism.mechanism, card)
     own = mechanism.document_epsilon if mechanism.epsilon is None else mechanism.epsilon
     if isinstance(own, DocumentEpsilonUsed):
         _check_document_epsilon(uri, card, own)
         own = card.budget.total.epsilon
+    else:
+        check_exact(uri, own, mechanism.epsilon_exact, solved=mechanism.matched is not None)
     check_epsilon(uri, card, own, mechanism.epsilon_exact)
 
 
 def _check_gamma(uri: str, mechanism: WordsMechanism, meaning: Meaning | None) -> None:
-    """Check that gamma is stated alike, and that losses are counted up to it."""
-    if mechanism.gamma_exact is None:
-        return
-    gamma = round_up(Fraction(mechanism.gamma_exact))
+    """Check that gamma is the one that was given, or follows, and that losses are counted to it."""
     losses = meaning.document_losses if meaning else None
     counted = losses.largest if losses else None
-    if mechanism.gamma != gamma or counted != gamma:
+    if mechanism.gamma_exact is None:
+        most = meaning.maximum_distance if meaning else None
+        if counted not in (None, most):
+            raise InputError(f"{uri}: meaning: losses are not counted to the greatest distance")
+        return
+    gamma = Fraction(mechanism.gamma_exact)
+    if mechanism.truncation is None:
+        known = [radius_of(Fraction(mechanism.epsilon_exact), mechanism.words)]
+    else:
+        known = exacts(mechanism.truncation)
+    if gamma not in known or mechanism.gamma != round_up(gamma) or counted != mechanism.gamma:
         raise InputError(f"{uri}: mechanism: gamma is not the one that losses are counted to")
 
 
@@ -339,18 +355,52 @@ def _check_document_epsilon(uri: str, card: Card, document: DocumentEpsilonUsed)
     rows = [row for row in losses.documents if row.words == document.words] if losses else []
     kept = rows and losses and math.isclose(losses.delta, document.delta, rel_tol=1e-12)
     words = isinstance(total, MetricParameters) and total.per == "word"
-    if not (kept and words) or rows[0].epsilon_at_maximum > document.epsilon * (1 + 1e-9):
+    known = exacts(document.epsilon) and exacts(document.delta)
+    if not (kept and words and known) or rows[0].epsilon_at_maximum > document.epsilon * (1 + 1e-9):
         raise InputError(
             f"{uri}: mechanism: document_epsilon is not what documents of so many words keep to"
         )
+    assert losses is not None
+    if same_code(card.code_sha256) and not _is_solved(card, document, losses):
+        raise InputError(f"{uri}: mechanism: epsilon_exact is not what document_epsilon gives")
+
+
+def _is_solved(card: Card, document: DocumentEpsilonUsed, losses: DocumentLosses) -> bool:
+    """Tell whether the epsilon of a word is the one that a release finds for documents.
+
+    Its 4 digits may be others on another machine, as those of losses may.
+    """
+    mechanism, meaning = card.mechanism, card.meaning
+    assert isinstance(mechanism, WordsMechanism)
+    assert meaning is not None
+    maximum, law = Fraction(repr(meaning.maximum_distance)), losses.law
+    if isinstance(law, Weights):
+        given = mechanism.truncation
+        law = Weights(maximum if given is None else exacts(given)[0])
+    budget = DocumentBudget(exacts(document.epsilon)[0], exacts(document.delta)[0], document.words)
+    own, stated = budget.word_epsilon(law, maximum), Fraction(mechanism.epsilon_exact)
+    return number(index_of(stated)) == stated and abs(stated - own) <= SAME * own
+
+
+def check_exact(uri: str, epsilon: float | None, exact: str, *, solved: bool = False) -> None:
+    """Check that a rational is the number of a spec, or, if it was solved for, has few digits.
+
+    Raises InputError.
+    """
+    fits = len(exact) <= _LONGEST if solved else Fraction(exact) in exacts(epsilon or 0.0)
+    if not fits:
+        raise InputError(f"{uri}: mechanism: epsilon_exact is not the number that a spec has")
 
 
 _MOST_BITS = 4096
 """Of a code: the bounds of documents take as much memory as their words have bits."""
 
 
-def check_words(uri: str, mechanism: str, card: Card) -> None:
-    """Check the losses that are stated for the index; raises InputError."""
+def check_words(uri: str, mechanism: str, card: Card, *, per: str = "word") -> None:
+    """Check whose epsilon it is, and the losses that are stated for the index.
+
+    Raises InputError.
+    """
     total, meaning = card.budget.total, card.meaning
     assert meaning is not None  # of a guarantee of this form
     epsilon = total.epsilon
@@ -363,10 +413,12 @@ def check_words(uri: str, mechanism: str, card: Card) -> None:
         if not math.isclose(loss, distance * epsilon, rel_tol=1e-9):
             raise InputError(f"{uri}: meaning: loss_at_{name} is not epsilon times the distance")
     assert isinstance(total, MetricParameters)
+    if total.per != per:
+        raise InputError(f"{uri}: guarantee: its epsilon is not that of every {per}")
     _check_lengths(uri, total, meaning)
-    _check_document_losses(uri, mechanism, total, meaning)
     if same_code(card.code_sha256):
         _check_estimates(uri, card, meaning)
+    _check_document_losses(uri, mechanism, total, meaning)
 
 
 def _check_lengths(uri: str, total: MetricParameters, meaning: Meaning) -> None:

@@ -11,9 +11,9 @@ import apache_beam as beam
 
 from quietcorpus.mechanisms.accounting import Schedule
 from quietcorpus.mechanisms.clipped_sum import ClippedSum
-from quietcorpus.mechanisms.dominance import of_schedule
+from quietcorpus.mechanisms.dominance import of_schedule as concentrated_of
 from quietcorpus.mechanisms.filters import Concentrated
-from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy, compose, round_up
+from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy, compose
 from quietcorpus.mechanisms.skip_gram import SkipGram, device_name
 from quietcorpus.mechanisms.user_training import Training
 from quietcorpus.transforms.errors import InputError, NoisyOutcome
@@ -24,7 +24,8 @@ from quietcorpus.transforms.vocabulary import load
 
 from ..card import model as card
 from ..card import statements
-from ..card.embeddings import LEAST_ON_NOISE, papers_figure
+from ..card.embeddings import LEAST_ON_NOISE, of_schedule, papers_figure
+from ..card.noise import ACCOUNTANTS
 from ..environment import processor
 from ..schema.embeddings import TrainingSpec, WordEmbeddingsSpec
 from ..storage.files import rows_of
@@ -115,13 +116,13 @@ class TrainedEmbeddingsKind(UserLevelKind):
 
         On another machine the last digits differ, and with them the draws.
         """
-        parts = (
-            versions_of("dp-accounting", "python-flint", "torch"),
-            device_name(),
-            processor.model(),
-            self.corpus.tokenizer.software,
-        )
-        return "; ".join(filter(None, parts))
+        return f"{self._software}; {device_name()}; {processor.model()}"
+
+    @property
+    def _software(self) -> str:
+        """Return the software, for the card: a name of a device could be any text."""
+        versions = versions_of(*ACCOUNTANTS, "torch")
+        return "; ".join(filter(None, (versions, self.corpus.tokenizer.software)))
 
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:
         """Add the job to a pipeline, without the training, which is the launcher's."""
@@ -177,27 +178,16 @@ class TrainedEmbeddingsKind(UserLevelKind):
 
     @property
     def concentrated(self) -> Concentrated | None:
-        found = of_schedule(self.schedule, self.until)
+        found = concentrated_of(self.schedule, self.until)
         return found and self.corpus.concentrated(found)
 
     def account(self, files: Sequence[Written]) -> Account:
         spendings = self.spendings
         total = compose(spendings)
         resolved = {
+            **of_schedule(self.schedule, self.until, self.lot),
             "vocabulary_size": rows_of(files, TABLE),
-            "noise_multiplier": str(self.schedule.noise_multiplier),
-            "steps_taken": self.until,
-            "lot": self.lot,
-            "software": self.computing,
-            "groups": [
-                {
-                    "name": group.name,
-                    "budget_left_for_training": round_up(group.epsilon),
-                    "sampling_rate": str(group.rate),
-                    "last_step": min(group.steps, self.until),
-                }
-                for group in self.schedule.groups
-            ],
+            "software": self._software,
         }
         return Account(spendings, total, resolved, self.corpus.not_protected, self._papers_figure())
 

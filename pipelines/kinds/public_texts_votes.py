@@ -18,10 +18,9 @@ from quietcorpus.indexes.pool import PoolManifest
 from quietcorpus.mechanisms.ballots import Ballots, Sums
 from quietcorpus.mechanisms.filters import Concentrated
 from quietcorpus.mechanisms.guarantees import DocumentPrivacy, Spending, UserPrivacy
-from quietcorpus.mechanisms.pure_votes import PureVotes, votes_at
+from quietcorpus.mechanisms.pure_votes import votes_at
 from quietcorpus.mechanisms.vote_estimates import can_smooth, least_texts
 from quietcorpus.mechanisms.vote_weights import weights
-from quietcorpus.mechanisms.votes import Votes
 from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
 from quietcorpus.transforms.artefacts.pool import CarriedEncoder, PoolSource
 from quietcorpus.transforms.errors import InputError
@@ -31,7 +30,7 @@ from quietcorpus.transforms.vocabulary import KeySource
 from quietcorpus.transforms.votes import ReleaseVotes, SearchedLists, Strata, Voting
 
 from ..card import model as card
-from ..card.public_texts import text_limits
+from ..card.public_texts import of_votes, text_limits
 from ..card.together import is_accounted
 from ..card.weakness import Weakness, of_unchosen
 from ..schema.public_texts import PublicTextsSpec
@@ -176,11 +175,7 @@ class PublicTextsKind(Kind):
         return {
             **({"search": search} if search else {}),
             "pool_texts": self.voting.texts,
-            "vote": votes.weight,
-            **({"votes_by_rank": votes.by_rank} if votes.falling else {}),
-            "norm": votes.norm,
-            **_noise_of(votes),
-            "least_votes": votes.least,
+            **of_votes(votes),
             "encoder": places.without_folders(self.voting.encoder.name),
             "encoder_precision": self.voting.encoder.arithmetic,
             "encoder_software": self.voting.encoder.software,
@@ -201,14 +196,6 @@ def votes_by(spec: PublicTextsSpec, epsilon: Fraction, key: str) -> Ballots:
         return votes_at(spec.nearest, epsilon, spec.delta, spec.votes == "falling")
     except ValueError as error:
         raise InputError(f"{key}: {error}") from None
-
-
-def _noise_of(votes: Ballots) -> dict[str, str]:
-    """Return the card's number of the noise."""
-    if isinstance(votes, PureVotes):
-        return {"noise_rate": str(votes.rate)}
-    assert isinstance(votes, Votes)
-    return {"noise_multiplier": str(votes.noise.noise_multiplier)}
 
 
 def voting_by(spec: PublicTextsSpec, votes: Ballots) -> Voting:
