@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from fractions import Fraction
@@ -55,7 +56,7 @@ from .vocabulary import (
     misfit_of,
     rule_of,
 )
-from .weakness import Weakness, of_noise, of_users
+from .weakness import Weakness, of_left_out, of_noise, of_users
 
 if TYPE_CHECKING:  # its module imports optional packages
     from quietcorpus.mechanisms.accounting import Schedule
@@ -180,6 +181,14 @@ class WordEmbeddingsMechanism(Mechanism):
         )
         least = LEAST_ON_NOISE[self.method]
         return of_users(total.delta, self.users), of_noise(self.users, on_noise, least)
+
+    def follows_from_noise(self, line: str) -> bool:
+        """Return whether a line counts the vocabulary's words that the noise has left."""
+        found = re.search(r"of ([0-9]{1,3}(?:,[0-9]{3}){0,4}) words", line)
+        if found is None or self.norms is None:
+            return False
+        words = int(found[1].replace(",", ""))
+        return line in (one.said for one in of_left_out(self.vocabulary_size, words))
 
     @property
     def files(self) -> Mapping[str, FileFormat]:
@@ -453,7 +462,8 @@ def _are_measured(
     quality, distances = Quality(**manifest.measures), manifest.distances
     return (
         type(quality.reconstruction_error) is type(quality.neighbour_overlap) is float
-        and 0 <= quality.reconstruction_error < math.inf
+        and all(type(one) in (int, float) for one in manifest.measures.values())
+        and 0 <= quality.reconstruction_error <= 1e12
         and 0 <= quality.neighbour_overlap <= 1
         and (quality.imbalance, quality.sharing) == spread(codes)
         and distances.keys() == set(METRICS)

@@ -80,17 +80,18 @@ def problem(card: Card, *, exact: bool) -> str | None:
         missing = [one[0] for one in forms if not set(given) & set(one)]
     if missing:
         return f"it does not say that this is not protected: {_subject(missing[0])}"
+    needed = {one.reason for one in _weaknesses(card) if one.reason}
+    if not needed <= set(card.accepted or ()):
+        return "what is refused otherwise was not accepted by name"
     return _excess(card, forms) if exact else None
 
 
 def _excess(card: Card, forms: Sequence[tuple[str, ...]]) -> str | None:
     """Return what beside their presence is wrong with lines; None if nothing is."""
     given = card.guarantee.not_protected
-    needed = {one.reason for one in _weaknesses(card) if one.reason}
-    if not needed <= set(card.accepted or ()):
-        return "what is refused otherwise was not accepted by name"
-    expected = {line for one in forms for line in one}
-    added = [n for n, line in enumerate(given) if line not in expected and not _is_unknown(line)]
+    expected = {line for one in forms for line in one} | {GUESSED}
+    unstated = card.mechanism.follows_from_noise
+    added = [n for n, line in enumerate(given) if line not in expected and not unstated(line)]
     if added:
         return f"line {added[0] + 1} does not follow from the card"
     order = [next((n for n, one in enumerate(forms) if line in one), -1) for line in given]
@@ -131,15 +132,6 @@ def _subject(line: str) -> str:
 
 _EARLIER = {"which documents have changed": "what other releases of the corpus say"}
 """The subjects of lines of earlier versions, with those of the lines that took their place."""
-_LEFT_OUT = re.compile(
-    r"the vectors' worth, of which no guarantee speaks: [\d,]+ of [\d,]+ words stand out of the "
-    r"noise; the others are left out"
-)
-
-
-def _is_unknown(line: str) -> bool:
-    """Tell whether a line follows from facts that no card states."""
-    return line == GUESSED or _LEFT_OUT.fullmatch(line) is not None
 
 
 def _of_number(facts: Facts) -> list[str]:

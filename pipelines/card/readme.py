@@ -280,9 +280,22 @@ def _table(rows: list[tuple[str, str]]) -> str:
     return "| | |\n|---|---|\n" + "".join(f"| {key} | {_plain(value)} |\n" for key, value in rows)
 
 
+_MARKS = re.compile(
+    r"[\\`<>\[\]|&~$@{}^]"  # always
+    r"|[:#](?=\S)|\*(?=\S)|(?<=\S)\*"  # an address, an emoji, a number of an issue, emphasis
+    r"|(?<![^\W_])_|_(?![^\W_])"
+    r"|(?<=www)\.|^[-+=#.)]|(?<=^\d)[.)]",
+    re.IGNORECASE,
+)
+"""The signs that CommonMark, and GitHub's and Hugging Face's extensions of it, may follow.
+
+Signs that mean nothing where they stand are left, so that the text can be read without a viewer.
+"""
+
+
 def _plain(text: str) -> str:
     """Escape what names of columns, groups and files may have that Markdown would follow."""
-    return re.sub(r"[\\`<\[\]|]", r"\\\g<0>", text)
+    return _MARKS.sub(r"\\\g<0>", text)
 
 
 def _in_code(text: str) -> str:

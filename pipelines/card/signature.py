@@ -14,7 +14,7 @@ from ..environment.signing import SigningKey, is_signed, read_public_key
 from ..storage import files as storage
 from ..storage import layout
 
-_BYTES = 64
+_BYTES, _LONGEST = 64, 1_024
 
 
 def of(card: bytes, key: SigningKey) -> str:
@@ -49,7 +49,7 @@ def _read(uri: str) -> bytes | None:
     with client_errors(uri, "cannot be read; check the path and the permissions"):
         if not storage.exists(uri):
             return None
-        content = storage.read_bytes(uri)
+        content = storage.read_bytes(uri, _LONGEST)
     try:
         found = base64.b64decode(content.removesuffix(b"\n"), validate=True)
     except ValueError:

@@ -20,7 +20,7 @@ from quietcorpus.transforms.errors import InputError, blamed, client_errors
 from quietcorpus.transforms.shards import data_file
 
 from .. import registry
-from ..environment.version import code_digest, quietcorpus_version, software
+from ..environment.version import code_digest, quietcorpus_version, same_code, software
 from ..schema.errors import first_line
 from ..storage import files as storage
 from ..storage import layout
@@ -32,11 +32,14 @@ from .block import read_back
 from .facts import check_facts, check_texts
 from .mechanism import UNKNOWN_KIND, FileFormat, Promise
 from .model import Card, File
-from .noise import is_accountable
+from .noise import is_accountable, is_solved_alike
 from .parameters import disagree, is_rounded, parameters
 from .rows import DocumentRows
 from .statements import guarantee, inherited
 from .together import together
+
+_LARGEST_CARD, _LARGEST_PAGE = 256 << 20, 64 << 20
+"""In bytes: a card has some 150 for each file, and pages are of the card's texts."""
 
 
 class Verified(NamedTuple):
@@ -101,13 +104,21 @@ def _verified(output: str, public_key: str | None, *, progress: bool) -> Verifie
         raise InputError(misfits[0])
     others += documents.not_compared(same=same)
     left = _written_again(output, card, pages)
-    unpriced = getattr(card.mechanism, "noise_multiplier", None) and not is_accountable()
+    gaussian, pure = (getattr(card.mechanism, f"noise_{x}", None) for x in ("multiplier", "rate"))
+    unpriced = gaussian and not is_accountable()
+    noisy = (gaussian or (pure and card.mechanism.kind == "public-texts")) and not unpriced
+    unsolved = noisy and same_code(card.code_sha256) and not is_solved_alike(card)
     return Verified(
         card,
         (
             *(f"{one} (other code wrote it)" for one in left),
             *others,
             *(["what the noise costs (dp-accounting is not installed)"] if unpriced else []),
+            *(
+                ["numbers that are solved for a budget (another accountant did)"]
+                if unsolved
+                else []
+            ),
             *([f"{layout.SIGNATURE} (no public key was given)"] if signed else []),
         ),
     )
@@ -150,7 +161,11 @@ def _written_again(output: str, card: Card, pages: Mapping[str, bytes]) -> tuple
     if same and card.software.get("quietcorpus") != quietcorpus_version():
         raise InputError(f"{uri}: software: not the version of the code that wrote it")
     if not same:
-        return (*pages, "the wording of not_protected", "software", "estimates for words")
+        return (
+            *(*pages, "the wording of not_protected", "software", "estimates for words"),
+            "numbers that are solved for a budget",
+            *(["what a ledger's filter charges"] if card.ledger and card.ledger.noise else []),
+        )
     files = {file.path: file for file in card.files}
     rows = page.first_rows(
         card.mechanism, card.files, lambda one: [read_listed(output, files[one.path])]
@@ -194,6 +209,10 @@ def _check_names(output: str, card: Card) -> None:
     missing = not rows and layout.DATA in card.mechanism.files
     if missing or len(set(paths)) < len(paths) or rows != sorted(whole):
         raise InputError(f"{output}/{layout.CARD}: files: one is missing, or stands twice")
+    last = layout.DATA if card.reconstruction else ""  # tables of terms come first there
+    in_order = sorted(paths, key=lambda path: (bool(last) and path.startswith(f"{last}/"), path))
+    if paths != in_order and same_code(card.code_sha256):
+        raise InputError(f"{output}/{layout.CARD}: files: not in the order of a release")
 
 
 def read_listed(output: str, file: File) -> bytes:
@@ -229,7 +248,7 @@ def card_content(output: str) -> bytes:
         ) from None
     with client_errors(uri, "cannot be read; check the path and the permissions"):
         try:
-            return storage.read_bytes(uri)
+            return storage.read_bytes(uri, _LARGEST_CARD)
         except (OSError, BeamIOError) as error:
             problem = f"no release here: {layout.CARD} is missing"
             raise blamed(error, f"{output}:", problem) from None
@@ -335,7 +354,7 @@ def read_page(output: str, name: str, digest: str) -> bytes:
     """Return a text for people; raises InputError if its digest is not the card's."""
     uri = f"{output}/{name}"
     with client_errors(f"{uri}:", "missing or unreadable"):
-        content = storage.read_bytes(uri)
+        content = storage.read_bytes(uri, _LARGEST_PAGE)
     if hashlib.sha256(content).hexdigest() != digest:
         raise InputError(f"{uri}: not the file that release.json describes (sha256 differs)")
     return content

@@ -27,6 +27,7 @@ from .values import (
     Name,
     Strict,
     at_most,
+    look_alike,
     of_key,
 )
 
@@ -60,6 +61,8 @@ class StrataSpec(Strict):
     def _different(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if len(set(value)) < len(value):
             raise of_key("", "a label is given twice; give each once")
+        if look_alike(value):
+            raise of_key("", "two labels look alike, or one is blank; rename one")
         return value
 
 

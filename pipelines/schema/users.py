@@ -16,6 +16,7 @@ from .values import (
     Epsilon,
     Name,
     Strict,
+    look_alike,
     of_key,
     of_value,
     one_of,
@@ -66,6 +67,8 @@ class GroupBudgets(Strict):
                 "give exactly one of `epsilon: {GROUP: NUMBER}`, for a column of names, and "
                 "`levels: [NUMBER, ...]`, for a column of numbers",
             )
+        if self.epsilon and look_alike(self.epsilon):
+            raise of_key("epsilon", "two groups have names that look alike; rename one")
         if self.levels and len({ceiling(level) for level in self.levels}) < len(self.levels):
             raise of_key("levels", "two of them are the same in six digits; drop one")
         return self

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
+from collections.abc import Iterable
 from fractions import Fraction
 from itertools import permutations
 from typing import Annotated, Any, Literal
+from unicodedata import category, normalize
 
 from pydantic import (
     AfterValidator,
@@ -27,14 +28,16 @@ LARGEST_EPSILON = 10**9
 LARGEST_COUNT = 10**12
 LARGEST_DISTANCE = 10**9
 _LEAST_DELTA = Fraction(1, 10**200)
-# Control characters, ends of lines and paragraphs, and what reverses or isolates a text's direction
-_IGNORABLE = re.compile(
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
-    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3"
-    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+_HIDDEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
+"""Control characters, formats that turn a text's direction round or are not seen, characters that
+Unicode has not assigned, for private use or halves of others, ends of lines and paragraphs."""
+# Unicode's default-ignorable characters of other classes, and the braille pattern without dots
+_BLANK = re.compile(
+    r"[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
+    r"\U000e0100-\U000e01ef]"
 )
-"""Characters that Unicode calls default-ignorable: they are not shown."""
-_NOT_SHOWN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+# Persian and the scripts of India spell words with these, between letters.
+_JOINED = re.compile(r"(?<=[^\W\d_])[\u200c\u200d](?=[^\W\d_])")
 
 
 def of_value(problem: str) -> PydanticCustomError:
@@ -96,7 +99,16 @@ def _count(value: object) -> int:
 
 def is_plain(text: str) -> bool:
     """Return whether a text is one line, of characters that are shown in the order they have."""
-    return _NOT_SHOWN.search(text) is None
+    if text.isascii():
+        return text.isprintable()
+    rest = _JOINED.sub("", text)
+    return _BLANK.search(rest) is None and _HIDDEN.isdisjoint(map(category, rest))
+
+
+def look_alike(names: Iterable[str]) -> bool:
+    """Return whether two names are the same to a reader, or one of them is blank (NFKC)."""
+    shown = [normalize("NFKC", _JOINED.sub("", name)).split() for name in names]
+    return not all(shown) or len(set(map(tuple, shown))) < len(shown)
 
 
 def folded(name: str) -> str:
@@ -104,8 +116,8 @@ def folded(name: str) -> str:
 
     DuckDB and Spark match names whatever their case: of `Text` and `text`, they may give either.
     """
-    found = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
-    return _IGNORABLE.sub("", found).strip()
+    found = _BLANK.sub("", normalize("NFKC", normalize("NFKC", name).casefold()))
+    return "".join(one for one in found if category(one) not in _HIDDEN).strip()
 
 
 def _plain(value: str) -> str:

@@ -21,6 +21,7 @@ from . import stores
 from .places import is_local
 
 _LOGGER = logging.getLogger("quietcorpus.storage")
+_BLOCK = 1 << 20
 
 
 def exists(uri: str) -> bool:
@@ -34,10 +35,17 @@ def exists(uri: str) -> bool:
         raise
 
 
-def read_bytes(uri: str) -> bytes:
-    """Read a file's content."""
+def read_bytes(uri: str, most: int | None = None) -> bytes:
+    """Read a file's content; raises InputError for one of more than `most` bytes."""
     with FileSystems.open(uri, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
-        return bytes(stream.read())
+        if most is None:
+            return bytes(stream.read())
+        content = bytearray()
+        while len(content) <= most and (block := stream.read(min(_BLOCK, most + 1 - len(content)))):
+            content += block
+    if len(content) > most:
+        raise InputError(f"{uri}: more than {most:,} bytes, which no release has there")
+    return bytes(content)
 
 
 def read_table(uri: str) -> pa.Table:
