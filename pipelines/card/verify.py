@@ -114,11 +114,7 @@ def _verified(output: str, public_key: str | None, *, progress: bool) -> Verifie
             *(f"{one} (other code wrote it)" for one in left),
             *others,
             *(["what the noise costs (dp-accounting is not installed)"] if unpriced else []),
-            *(
-                ["numbers that are solved for a budget (another accountant did)"]
-                if unsolved
-                else []
-            ),
+            *(["numbers that are solved for a budget (by another accountant)"] if unsolved else []),
             *([f"{layout.SIGNATURE} (no public key was given)"] if signed else []),
         ),
     )

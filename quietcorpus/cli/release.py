@@ -177,14 +177,29 @@ def verify(
     This compares every file's digest, row count, columns, types and ranges with release.json, and
     writes its sentences, README.md and page.html again to compare them. It refuses links and files
     that are not listed. The exit code is 0 if everything matches. What could not be compared is
-    named: what other code wrote, a signature without --public-key, an entry without --ledger.
+    named: what other code wrote (the first line then says "not verified by this code"), a signature
+    without --public-key, an entry without --ledger.
     """
     card, left = verified(path, public_key=public_key, ledger=place, progress=progress)
+    from quietcorpus.pipelines.environment.version import same_code
+
+    own = same_code(card.code_sha256) is not None
     if as_json:
-        found = {"release": path, "signed": public_key is not None, "not_compared": left}
+        found = {
+            "release": path,
+            "by_this_code": own,
+            "signed": public_key is not None,
+            "not_compared": left,
+        }
         yield json.dumps(found | {"card": json.loads(card.to_json())}, indent=2)
         return
-    yield f"verified  {path}: {len(card.files)} files are as release.json says"
+    if own:
+        yield f"verified  {path}: {len(card.files)} files are as release.json says"
+    else:
+        yield (
+            f"not verified by this code  {path}: other code wrote it; {len(card.files)} files have "
+            "the digests in release.json"
+        )
     if left:
         yield f"not compared: {', '.join(left)}"
     if public_key is not None:

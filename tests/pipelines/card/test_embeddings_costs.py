@@ -182,6 +182,22 @@ CARDS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
         lambda c: [g.update(last_step=9) for g in c["mechanism"]["groups"]],
         "costs more than it says",
     ),
+    "steps that only a lesser group takes": (
+        lambda c: [g.update(last_step=1) for g in c["mechanism"]["groups"]],
+        "its training or the paper's figure is not as it says",
+    ),
+    "a lower rate of all": (
+        lambda c: [g.update(sampling_rate="1/1000") for g in c["mechanism"]["groups"]],
+        "its training or the paper's figure is not as it says",
+    ),
+    "another budget left": (
+        lambda c: c["mechanism"]["groups"][0].update(budget_left_for_training=0.01),
+        "its noise, norms or steps are not those of its budget",
+    ),
+    "a free text after the software": (
+        lambda c: c["mechanism"].update(software=c["mechanism"]["software"] + "; cpu; Jane Doe"),
+        "mechanism: not what a release of this kind states there",
+    ),
     "a start of no artefact": (
         lambda c: c["mechanism"]["training"].update(start={"public": "glove.txt"}),
         NO_START,

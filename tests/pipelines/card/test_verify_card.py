@@ -8,18 +8,24 @@ from __future__ import annotations
 import base64
 import json
 import logging
+import math
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tampering import edit_card, redress, refused
+from tampering import edit_card, redress, refused, restate
 
 import quietcorpus as qc
+from quietcorpus.mechanisms.guarantees import Spending
 from quietcorpus.pipelines.card import limits, readme
+from quietcorpus.pipelines.card.document_losses import LENGTHS, Weights, document_losses
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.card.verify import verified
+from quietcorpus.pipelines.schema.values import is_plain, look_alike
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.transforms.errors import InputError
 
@@ -296,6 +302,166 @@ OF_KINDS: dict[str, dict[str, tuple[Change, str]]] = {
         "endless dimensions": (mechanism(dimensions=2**63), "mechanism.dimensions: "),
     },
 }
+
+
+def exactly(exact: str) -> Change:
+    """State another rational of the same decimal, in words as in numbers."""
+
+    def change(card: dict[str, Any]) -> None:
+        found = Card.model_validate(card).budget.stages[-1].parameters.guarantee
+        own = replace(found, epsilon=Fraction(exact))
+        restate(card, [Spending("documents", own)], own)
+        card["mechanism"]["epsilon_exact"] = exact
+
+    return change
+
+
+def per_document(card: dict[str, Any]) -> None:
+    """State that a document's words share the epsilon that every word has."""
+    own = replace(Card.model_validate(card).budget.total.guarantee, per="document")
+    restate(card, [Spending("documents", own)], own)
+
+
+def scaled(card: dict[str, Any]) -> None:
+    """State a little more noise than there was, with the threshold that follows."""
+    noise = Fraction(card["mechanism"]["noise_multiplier"]) * Fraction(10001, 10000)
+    least = math.ceil(3 * noise * card["mechanism"]["norm"])
+    card["mechanism"].update(noise_multiplier=str(noise), least_votes=least)
+
+
+def gamma(card: dict[str, Any]) -> None:
+    """Count losses up to a small gamma."""
+    meaning, epsilon = card["meaning"], Fraction(card["mechanism"]["epsilon_exact"])
+    distances = (Fraction(meaning[f"{name}_distance"]) for name in ("mean", "maximum"))
+    found = document_losses(Weights(Fraction(1, 2)), dict.fromkeys(LENGTHS, epsilon), *distances)
+    meaning["document_losses"] = found.model_dump(mode="json", exclude_none=True)
+    card["mechanism"].update(gamma=0.5, gamma_exact="1/2")
+
+
+LEFT_OUT = (
+    "the vectors' worth, of which no guarantee speaks: {} of {} words stand out of the noise; the "
+    "others are left out"
+)
+VERSIONS = ", ".join(["torch 11111111.11111111.11111111.11111111"] * 8)
+NOT_SOLVED = "mechanism: its votes, noise or norms are not those of its budget"
+OTHER_CODE = within(code_sha256="0" * 64)
+# What the card could say against itself, or beside what it says.
+AGAINST: dict[str, list[tuple[str, Change, str]]] = {
+    "words": [
+        ("an epsilon of documents", per_document, "its epsilon is not that of every word"),
+        ("digits of an epsilon", exactly("1999999999999999999999/10**21"), "release.json: "),
+        (
+            "digits of another epsilon",
+            exactly(f"{2 * 10**30 - 1}/{10**30}"),
+            "epsilon_exact is not the number that a spec has",
+        ),
+        ("more stages", lambda c: c["budget"].update(stages=c["budget"]["stages"] * 9), "stages: "),
+        (
+            "more lengths",
+            lambda c: c["meaning"]["document_losses"].update(
+                documents=c["meaning"]["document_losses"]["documents"] * 9
+            ),
+            "documents: larger than any that a release has",
+        ),
+        ("a count of many digits", mechanism(words=10**13), "mechanism.words: larger than any"),
+        ("microseconds", within(created="2026-11-29T06:00:00.123456+00:00"), "created: "),
+        ("a version of letters", within("software", numpy="2.0Jane"), "software: "),
+        ("a hidden column", within(columns=["a\u200b"]), "columns: a text of several lines"),
+        (
+            "vectors left out",
+            lambda c: c["guarantee"]["not_protected"].append(LEFT_OUT.format(1, 999)),
+            "does not follow from the card",
+        ),
+        (
+            "a partition in another code's ledger",
+            lambda c: (entry(partition=PERSON, disjoint="declared")(c), OTHER_CODE(c)),
+            "ledger: ",
+        ),
+    ],
+    "words, tem": [("a smaller gamma", gamma, "gamma is not the one that losses are counted to")],
+    "sentence-embeddings": [
+        (
+            "digits of an epsilon",
+            exactly(f"{9 * 10**30 - 1}/{10**30}"),
+            "epsilon_exact is not the number that a spec has",
+        ),
+        ("an encoder's processor", mechanism(encoder_software="torch 2.9; cpu; Jane"), "mechanism"),
+        ("versions without an end", mechanism(encoder_software=f"{VERSIONS}!"), "mechanism: "),
+        *(
+            (
+                f"a {key} of another code's",
+                lambda c, key=key: (mechanism(**{key: PERSON})(c), OTHER_CODE(c)),
+                "mechanism: ",
+            )
+            for key in ("splitter", "language", "encoder_precision", "encoder_software")
+        ),
+    ],
+    "public-texts": [
+        ("more noise", scaled, NOT_SOLVED),
+        ("no votes", mechanism(vote=0), NOT_SOLVED),
+        ("a smoothed pool of few", mechanism(smooth=True), ""),
+        ("files in another order", lambda c: c["files"].reverse(), "files: not in the order"),
+        ("a processor", mechanism(software="dp-accounting 0.4; cpu; Jane Doe"), "mechanism: "),
+        (
+            "what another code's release did not accept",
+            lambda c: (c.pop("accepted", None), OTHER_CODE(c)),
+            "was not accepted by name",
+        ),
+    ],
+    "public-texts, geometric": [("a finer rate", mechanism(norm=65), "")],
+    "public-texts, users": [("a norm of none", mechanism(norms={"": 0}), "mechanism")],
+    "word-embeddings": [
+        ("a group of any name", lambda c: renamed(c["mechanism"]["norms"]), "its training or the"),
+    ],
+}
+
+
+def renamed(norms: dict[str, int]) -> None:
+    norms["children, by epsilon 0"] = norms.pop("")
+
+
+@pytest.mark.parametrize(
+    ("kind", "number"), [(kind, n) for kind, own in AGAINST.items() for n in range(len(own))]
+)
+def test_a_card_that_contradicts_itself_is_refused(
+    copied: Callable[[str], Path], kind: str, number: int
+) -> None:
+    # Kills: a number or a text of a card that is not computed again from its block and budget.
+    _, change, message = AGAINST[kind][number]
+    release = copied(kind)
+    forge(release, change)
+    assert message in refused(release)
+
+
+def test_texts_of_any_length_are_not_read(copied: Callable[[str], Path]) -> None:
+    # Kills: a page of gigabytes, most of it nothing, that is read before anything is compared.
+    for name, size in {"release.json.sig": 1 << 20, "README.md": 1 << 27}.items():
+        release = copied("histogram")
+        with (release / name).open("ab") as file:
+            file.truncate(size)
+        assert "which no release has there" in refused(release)
+        shutil.rmtree(release)
+
+
+def test_names_that_look_alike_are_refused() -> None:
+    # Kills: two groups whose names differ in what no reader sees, or in Unicode's forms alone.
+    for names in (["\u00e9", "e\u0301"], ["a", "a "], ["\uff41", "a"], [" ", "a"]):
+        assert look_alike(names)
+    assert not look_alike(["a", "b", "\u05d0"])
+    for text in (
+        "a\u200b",
+        "\u3164",
+        "\u2800",
+        "\u200f",
+        "\ue000",
+        "\u0378",
+        "\U000e0041",
+        "x\ufe0f",
+    ):
+        assert not is_plain(text)
+    assert is_plain("\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645")  # Persian, of two parts
+
+
 CASES = [
     *((name, forgery) for name in ("histogram", "words") for forgery in OF_ALL),
     *((name, forgery) for name, own in OF_KINDS.items() for forgery in own),
@@ -351,8 +517,21 @@ def test_names_are_shown_as_they_are(golden: Path) -> None:
     lines = [*card.guarantee.not_protected, f"the columns {name}"]
     told = card.guarantee.model_copy(update={"not_protected": lines})
     text = readme.render(card.model_copy(update={"guarantee": told, "columns": [name]}))
-    assert r"- the columns !\[x\](//a.example/\`x\|\<script>" in text
+    assert r"- the columns !\[x\](//a.example/\`x\|\<script\>" in text
     assert "`![x](//a.example/'x|<script>`" in text
+    for name, shown in {
+        "&#8238;b": r"\&\#8238;b",
+        "~~b": r"\~\~b",
+        "**b**": r"\*\*b\*\*",
+        "https://a.example": r"https\://a.example",
+        "www.a.example": r"www\.a.example",
+        "a@b.example": r"a\@b.example",
+        ":lock:": r"\:lock:",
+        "_b_": r"\_b\_",
+        "$b$": r"\$b\$",
+        "epsilon 2 * d, of some_key (a: b)": "epsilon 2 * d, of some_key (a: b)",
+    }.items():
+        assert readme._plain(name) == shown
 
 
 def test_what_could_not_be_compared_is_named(
