@@ -13,6 +13,8 @@ import scipy.sparse as sp
 from .halves import half
 
 _RIDGE = 10.0  # of rows of unit length
+_LEAST_DENSE = 0.1  # noise on counts leaves few zeros, and solvers for sparse rows are slow there
+_MOST_PRODUCTS = 1 << 37
 
 
 def prolific(authors: npt.NDArray[Any], least: int, most: int) -> npt.NDArray[np.bool_]:
@@ -46,6 +48,7 @@ def attributed(
     released: npt.NDArray[np.floating] | sp.csr_array,
     authors: npt.NDArray[Any],
     generator: np.random.Generator,
+    beside: tuple[sp.csr_array, sp.csr_array] | None = None,
 ) -> npt.NDArray[np.bool_]:
     """Guess the author of each released document; return whether the guesses are right.
 
@@ -62,6 +65,8 @@ def attributed(
         released: the same features of all documents' releases, (n, d).
         authors: numbers or strings (n,), the author of each document.
         generator: the generator of the halves, and of the support vector machine.
+        beside: features (n, c) that releases copy, of the originals and of the released rows; they
+            stand beside the others, and are not scaled.
 
     Returns:
         bool, about (n / 2,): for the released documents that the attacker sees, in their order.
@@ -80,14 +85,31 @@ def attributed(
     for version in versions:
         if version.shape != (len(numbers), released.shape[1]):
             raise ValueError(f"known documents have shape {version.shape}; give one row for each")
-    features = (sp.vstack if sp.issparse(released) else np.concatenate)(versions)
+    features = normalize((sp.vstack if sp.issparse(released) else np.concatenate)(versions))
+    asked = normalize(released[~mine])
+    if beside is not None:
+        own, copied = beside
+        features = sp.hstack([features, sp.vstack([own[numbers]] * len(versions))]).tocsr()
+        asked = sp.hstack([asked, copied[~mine]]).tocsr()
     seed = int(generator.integers(2**32))
     classifier = LinearSVC(max_iter=10_000, random_state=seed)
     if len(versions) > 1:
         classifier = RidgeClassifier(_RIDGE)
-    classifier.fit(normalize(features), np.tile(authors[mine], len(versions)))
-    right: npt.NDArray[np.bool_] = classifier.predict(normalize(released[~mine])) == authors[~mine]
+    few, many = sorted(features.shape)
+    full = sp.issparse(features) and features.nnz > _LEAST_DENSE * few * many
+    if full and few * few * many < _MOST_PRODUCTS:
+        features, asked = (each.toarray().astype(np.float32) for each in (features, asked))
+    classifier.fit(features, np.tile(authors[mine], len(versions)))
+    right: npt.NDArray[np.bool_] = classifier.predict(asked) == authors[~mine]
     return right
+
+
+def one_hot(values: npt.NDArray[np.int64]) -> sp.csr_array:
+    """Return a feature for each value of each column of `values`, (n, columns), from 0 on."""
+    sizes = values.max(axis=0, initial=0) + 1
+    places = values + np.cumsum(sizes) - sizes
+    offsets = np.arange(len(values) + 1) * values.shape[1]
+    return sp.csr_array((np.ones(places.size), places.ravel(), offsets), (len(values), sizes.sum()))
 
 
 def weighted(counts: sp.csr_array, rows: sp.csr_array) -> sp.csr_array:

@@ -44,6 +44,7 @@ from ..storage.layout import COMPRESSION, VOCABULARY
 from . import definition
 from .draws import Bins, Draw, drawn
 from .study import (
+    BY_LAW,
     FOLDS,
     OF_EVERY,
     REDRAWS,
@@ -58,6 +59,7 @@ from .study import (
     judged,
     judged_by_words,
     known_sentences,
+    rare_words,
     refuse_unknown,
     remembered,
     tokenizer_of_card,
@@ -69,6 +71,7 @@ _FITTED_TOKENS = 2_000_000
 _BASELINE_DOCUMENTS, _BASELINE_TOKENS = 1000, 200_000  # noise makes documents long, and fits slow
 _LONGEST = 0.95
 _MOST_BINS = 1 << 13
+_MOST_REDRAWS, _REDRAWN_CELLS = 24, 1 << 26
 
 
 class BagOfWordsStudy(Study):
@@ -209,10 +212,12 @@ class BagOfWordsStudy(Study):
         score = bag_distances(noisy, exact)
         if not bins.stages:
             return Views(self._originals, released, {"": score}, facts)
-        rate, some = bins.stages[-1].rate, known if bins.size <= _MOST_BINS else {}
+        rate = bins.stages[-1].rate
+        some = known | rare_words(exact) if bins.size <= _MOST_BINS else {}
         by_law = {way: by_counts(own, noisy, rate) for way, own in some.items()}
         together = {f"{way} {OF_EVERY}": score for way, score in by_law.items()}
-        facts |= by_law
+        # Of one document's rare words, BM25 finds more by few, and the law by several.
+        facts |= {way if way in known else f"{way} {BY_LAW}": s for way, s in by_law.items()}
         views = Views(
             self._originals,
             released,
@@ -226,7 +231,9 @@ class BagOfWordsStudy(Study):
         generator = np.random.default_rng()
 
         def redrawn(numbers: npt.NDArray[np.int64]) -> list[sp.csr_array]:
-            return [noisy_counts(exact[numbers], rate, generator) for _ in range(REDRAWS)]
+            cells = max(1, len(numbers) * bins.size)
+            count = int(np.clip(_REDRAWN_CELLS // cells, REDRAWS, _MOST_REDRAWS))
+            return [noisy_counts(exact[numbers], rate, generator) for _ in range(count)]
 
         return replace(views, styles=noisy, redrawn=redrawn)
 

@@ -64,7 +64,8 @@ class Sample:
         of: the number of documents in the corpus.
         source: the corpus.
         ids, labels, users, targets: (n,) each; None without such a column.
-        kept: int64 (n,), equal for documents whose kept columns agree; None without any.
+        kept: int64 (n, 1), equal for documents whose kept columns agree; of several such columns
+            (n, 1 + columns), with each of them after all together; None without any.
     """
 
     documents: Documents
@@ -123,8 +124,17 @@ def sample(pattern: str, columns: Columns, most: int, seed: int) -> Sample:
     named = columns.id, columns.label, columns.user, columns.target
     agreeing = None
     if columns.kept:
-        both = [repr([values[name] for name in columns.kept]) for _, values in records]
-        agreeing = np.unique(both, return_inverse=True)[1].astype(np.int64)
+        several = [(name,) for name in columns.kept] if len(columns.kept) > 1 else []
+        agreeing = np.stack(
+            [
+                np.unique(
+                    [repr([values[name] for name in names]) for _, values in records],
+                    return_inverse=True,
+                )[1].astype(np.int64)
+                for names in (columns.kept, *several)
+            ],
+            axis=1,
+        )
     ids, labels, users, targets = map(column, named)
     return Sample(documents, of, source, ids, labels, users, targets, agreeing)
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from quietcorpus.evaluation.attacks.authorship import attributed, prolific
+from quietcorpus.evaluation.attacks.authorship import attributed, one_hot, prolific
 from quietcorpus.evaluation.attacks.facts import by_bm25, rare_terms, some_sentences
 from quietcorpus.evaluation.attacks.linkage import Score, agreeing, linked, linked_together
 from quietcorpus.evaluation.attacks.membership import membership
@@ -52,6 +52,7 @@ MOST_TOGETHER = 5_000
 """The most documents whose rows are all looked at together."""
 TOGETHER = "by all rows together"
 OF_EVERY = "of every document"
+BY_LAW = "and the law of the noise"
 FACTS = (1, 3, 5)
 """The numbers of sentences or rare words of a document that an attacker knows."""
 
@@ -171,6 +172,7 @@ class Views:
         styles: features of the rows by which authors are named, (n, d), where not `released`.
         redrawn: a function that releases some documents anew, several times, and returns the same
             features, where the attacker can.
+        beside: features of kept columns, of the originals and of the rows, (n, c).
     """
 
     raw: Any
@@ -181,6 +183,7 @@ class Views:
     known: Mapping[str, Score] = field(default_factory=dict)
     styles: Any = None
     redrawn: Callable[[npt.NDArray[np.int64]], Sequence[Any]] | None = None
+    beside: tuple[sp.csr_array, sp.csr_array] | None = None
 
     def dealt(self, order: npt.NDArray[np.int64]) -> Views:
         """Return the rows in another order, from which nothing is learnt except by chance."""
@@ -202,14 +205,15 @@ class Views:
         return Views(self.raw, rows, scores, facts, shuffled, known, styles, self.redrawn)
 
     def agreeing(self, kept: npt.NDArray[np.int64] | None, order: npt.NDArray[np.int64]) -> Views:
-        """Return the views of an attacker who rules out rows that differ in kept columns.
+        """Return the views of an attacker who goes by kept columns, and rules out rows by them.
 
         Args:
-            kept: int64 (n,), equal for documents whose kept columns agree; None without any.
+            kept: int64 (n, 1 or more), as a sample has them; None without any.
             order: int64 (n,), the document that each row is of.
         """
         if kept is None:
             return self
+        beside, kept = one_hot(kept), kept[:, 0]
         rows = kept[order]
         scores, facts, known = (
             {way: agreeing(score, *sides) for way, score in own.items()}
@@ -220,7 +224,8 @@ class Views:
             )
         )
         logs = None if self.logs is None else agreeing(self.logs, rows, kept)
-        return replace(self, scores=scores, facts=facts, known=known, logs=logs)
+        sides = beside, beside[order]
+        return replace(self, scores=scores, facts=facts, known=known, logs=logs, beside=sides)
 
 
 def known_sentences(sample: Sample) -> dict[str, list[str]]:
@@ -245,8 +250,13 @@ def facts_by_words(
         originals: counts (n, V) of the documents, of which the attacker knows the rarest words.
         released: counts (n, V) of their rows.
     """
-    rare = {way_of(most, "rare word"): rare_terms(originals, most) for most in FACTS}
-    return {way: by_bm25(facts, released) for way, facts in {**known, **rare}.items()}
+    both = {**known, **rare_words(originals)}
+    return {way: by_bm25(facts, released) for way, facts in both.items()}
+
+
+def rare_words(originals: sp.csr_array) -> dict[str, sp.csr_array]:
+    """Return what attackers know of each document, by the name of the way: its rarest words."""
+    return {way_of(most, "rare word"): rare_terms(originals, most) for most in FACTS}
 
 
 def way_of(most: int, what: str) -> str:
@@ -261,11 +271,25 @@ def attacks_beside_noise(
     kept, count = sample.kept, len(sample)
     yield from attacks(sample, views.agreeing(kept, np.arange(count)), "release", generator)
     if kept is not None:
-        alone = agreeing(lambda numbers: np.zeros((len(numbers), count)), kept, kept)
-        yield share_found("linkage", "floor", linked(alone, count), "by kept columns alone")
+        yield from _by_kept_alone(kept, sample.users, generator)
     order = generator.permutation(count)
     dealt = views.dealt(order).agreeing(kept, order)
     yield from attacks(sample, dealt, "noise", generator)
+
+
+def _by_kept_alone(
+    kept: npt.NDArray[np.int64], users: Strings | None, generator: np.random.Generator
+) -> Iterator[Observation]:
+    """Yield the linkage and the authorship of attackers who see nothing but kept columns."""
+    way, count = "by kept columns alone", len(kept)
+    alone = agreeing(lambda numbers: np.zeros((len(numbers), count)), kept[:, 0], kept[:, 0])
+    yield share_found("linkage", "floor", linked(alone, count), way)
+    found = None if users is None else authors(users)
+    if found is not None:
+        rows, names = found
+        copied = one_hot(kept[rows])
+        right = attributed(lambda own: [copied[own]] * REDRAWS, copied, names, generator)
+        yield share_found("authorship", "floor", right, way)
 
 
 def attacks(
@@ -318,7 +342,8 @@ def _authorship(
     rows, names = found
     styles = views.released if views.styles is None else views.styles
     redrawn = views.redrawn or (lambda numbers: [views.raw[numbers]])
-    right = attributed(lambda known: redrawn(rows[known]), styles[rows], names, generator)
+    beside = None if views.beside is None else (views.beside[0][rows], views.beside[1][rows])
+    right = attributed(lambda known: redrawn(rows[known]), styles[rows], names, generator, beside)
     yield share_found("authorship", subject, right)
 
 

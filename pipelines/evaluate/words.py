@@ -183,7 +183,7 @@ class WordsStudy(Study):
         seen = self._holder.seeing_noise(law)
         if seen is not None:
             if (kept := self._sample.kept) is not None:
-                seen = agreeing(seen, kept, kept)
+                seen = agreeing(seen, kept[:, 0], kept[:, 0])
             found = most_linked(seen, len(self._sample))
             yield share_found("linkage", "guarantee", found, "by the noise itself")
 
