@@ -2,7 +2,7 @@
 
 For a training, difficulty calibration (Sablayrolles et al., ICML 2019; Watson et al., ICLR 2022): a
 user's score is the fit of the target's vectors to the user's own texts, less the fit of shadow
-trainings' vectors (Shokri et al., IEEE S&P 2017), in which the user had no part. The difference
+trainings' vectors (Shokri et al., IEEE S&P 2017), half of which the user had a part in. The difference
 removes what is common to all users' texts, or hard to fit in some user's.
 
 For noisy sums of votes or counts, all units that may have taken part are inferred together, by
@@ -69,13 +69,21 @@ class _Halves:
         count = int(self.members.sum())
         return np.sort(self._generator.permutation(self._others)[:count])
 
+    def worlds(self, count: int) -> list[Numbers]:
+        """Draw `count` halves of the units under attack, each with its other half before the next.
+
+        So each unit is in half of them, and what the units have in common stays the same.
+        """
+        halves = [_half(len(self.attacked), self._generator) for _ in range(-(-count // 2))]
+        both = [self.attacked[one] for own in halves for one in (own, ~own)]
+        return both[:count]
+
 
 class UserAttack:
-    """An attack on a random half of the users, by an attacker who knows the others.
+    """An attack on a random half of the users, whose texts the attacker knows.
 
-    The target is trained on a random half of the attacked users, and every shadow on as many of the
-    others, by the same mechanism. The attacker thus knows the texts of the attacked users, and how
-    many of them take part, but has no shadow in which one of them takes part.
+    The target is trained on a random half of the attacked users, and so is every shadow, by the
+    same mechanism. The attacker knows how many of them take part, but not which.
     """
 
     def __init__(self, fit: Fit, users: int, shadows: int, generator: np.random.Generator) -> None:
@@ -93,8 +101,7 @@ class UserAttack:
         if shadows < 1:
             raise ValueError(f"{shadows} shadow trainings calibrate nothing; make one or more")
         self._fit, self._halves = fit, _Halves(users, generator)
-        trained = [self._halves.strangers() for _ in range(shadows)]
-        self._expected = np.mean([fit(users) for users in trained], axis=0)
+        self._expected = np.mean([fit(users) for users in self._halves.worlds(shadows)], axis=0)
 
     def on_target(self) -> Membership:
         """Attack a training in which half of the attacked users took part."""

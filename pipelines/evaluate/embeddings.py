@@ -57,7 +57,7 @@ from .study import (
 
 _WORDS, _NEAREST = 1000, 10
 _WINDOW = 5
-_SHADOWS, _LEAST_USERS = 4, 20
+_SHADOWS, _LEAST_USERS = 16, 20
 _EPOCHS_OF_FEW = 50
 """Epochs of word2vec on a quarter of the users: from so few, gensim's 5 teach it next to nothing,
 and a reference without privacy should know its texts by heart."""
@@ -120,7 +120,7 @@ class WordEmbeddingsStudy(Study):
             f"{_LEAST_USERS} users or more, in fresh draws of `method: cooccurrence`: a user's "
             "score is how well vectors fit the user's texts (products of the vectors of words near "
             "each other, rare pairs counting for more), less how well those of "
-            f"{_SHADOWS} trainings on other users do. Every training is on a quarter of the "
+            f"{_SHADOWS} trainings on random halves of the attacked users do. Every training is on a quarter of the "
             "sampled users, under the noise of the spec; where users have budgets of their own, "
             "each has the largest. Where no release can be made of so few, there is no attack. The "
             f"original is word2vec on the same users ({_EPOCHS_OF_FEW} epochs); for noise, none of "
