@@ -2,8 +2,8 @@
 
 For a training, difficulty calibration (Sablayrolles et al., ICML 2019; Watson et al., ICLR 2022): a
 user's score is the fit of the target's vectors to the user's own texts, less the fit of shadow
-trainings' vectors (Shokri et al., IEEE S&P 2017), half of which the user had a part in. The difference
-removes what is common to all users' texts, or hard to fit in some user's.
+trainings' vectors (Shokri et al., IEEE S&P 2017), in half of which the user took part. The
+difference removes what is common to all users' texts, or hard to fit in some user's.
 
 For noisy sums of votes or counts, all units that may have taken part are inferred together, by
 expectation propagation (Minka, UAI 2001; for units that are in or out, Cespedes et al., IEEE Trans.

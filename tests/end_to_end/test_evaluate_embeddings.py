@@ -294,5 +294,6 @@ def assert_of_some(made: Sequence[tuple[Spec, pa.Table]], few: Sample, epsilon: 
         whole = [text for text, owner in owners.items() if owner in takers[-1]]
         assert sorted(text for _, text in rows) == sorted(whole)
     *shadows, target, strangers = takers
-    assert len(shadows) == 4
-    assert not target & set().union(strangers, *shadows)
+    assert len(shadows) == 16
+    assert target <= set().union(*shadows)
+    assert not strangers & set().union(*shadows)

@@ -64,14 +64,15 @@ class Toy:
         return scores
 
 
-@pytest.mark.parametrize("shadows", [1, 2])
+@pytest.mark.parametrize("shadows", [2, 4])
 def test_the_power_is_that_of_the_means_of_shadows(shadows: int) -> None:
-    # Kills: one shadow alone, their sum, a sign, members and others swapped, shadows that those
-    # under attack take part in. The difference's variance is 1 + 1 / shadows.
+    # Kills: one shadow alone, their sum, a sign, members and others swapped, users who take part in
+    # more or less than half of the shadows. The difference's variance is 1 + 1 / shadows.
     found = attack(Toy(USERS, SHIFT), USERS, shadows).on_target().auc
     assert abs(found - power(1 + 1 / shadows)) < bound(MEMBERS)
-    # Control: the nearest of the others, 2 shadows for 1 and the sum of 2 for their mean.
+    # Control: the nearest of the others, 1 shadow for 2 and the sum of 2 for their mean.
     assert power(1.5) - power(2) > 2 * bound(MEMBERS)
+    assert power(1.25) - power(1.5) > bound(MEMBERS)
     assert power(1.5) - power(3) > 2 * bound(MEMBERS)
 
 
@@ -114,21 +115,24 @@ def test_equal_scores_count_by_half() -> None:
 
 
 @pytest.mark.parametrize("users", [4, 5, 6, 7, 103, 400])
-def test_those_under_attack_are_in_the_target_alone(users: int) -> None:
-    # Kills: shadows or strangers from the target's world, another size, all shadows alike, the
-    # whole world trained on, members that are not those of the flags.
+def test_shadows_are_halves_of_those_under_attack(users: int) -> None:
+    # Kills: shadows of strangers (as on 30a5ff63), strangers from the target's world, another size,
+    # all shadows alike, the whole world trained on, members that are not those of the flags.
     toy = Toy(users, SHIFT)
-    attacking = attack(toy, users, 3)
+    attacking = attack(toy, users, 4)
     target, strangers = attacking.on_target(), attacking.on_strangers()
     *unlike, members, last = (set(numbers.tolist()) for numbers in toy.trained)
-    assert {len(members)} == {len(own) for own in [*unlike, last]}
-    assert len(members) in (users // 4, -(-users // 4))
-    assert not members & set().union(*unlike, last)
+    assert len(members) == len(last)
+    assert {len(own) for own in [*unlike, members]} <= {users // 4, -(-users // 4)}
+    for one, other in zip(unlike[::2], unlike[1::2], strict=True):
+        assert not one & other
+        assert one | other == unlike[0] | unlike[1] >= members
+    assert not last & (unlike[0] | unlike[1])
     assert target.members.sum() == len(members)
     assert len(target.members) in (users // 2, -(-users // 2))
     assert np.array_equal(target.members, strangers.members)
     if users == 400:
-        assert len({*map(frozenset, [*unlike, last])}) == 4  # equal by chance: far below 1e-6
+        assert len({*map(frozenset, [*unlike, members])}) == 5  # equal by chance: far below 1e-6
 
 
 def test_the_scores_are_of_those_under_attack() -> None:
@@ -139,7 +143,20 @@ def test_the_scores_are_of_those_under_attack() -> None:
         return scores
 
     result = attack(remembering, 41).on_target()
-    assert np.allclose(result.scores, result.members)
+    assert np.allclose(result.scores, result.members - 0.5)  # who is in one of two shadows
+
+
+def test_what_other_users_add_is_taken_away() -> None:
+    # Each user moves the fit of all others, too. In shadows of strangers (30a5ff63) these are other
+    # users, and the difference has four times the variance of halves of the same users.
+    users, generator = 4_000, np.random.default_rng()
+    moved = generator.normal(0, (8 / users) ** 0.5, (users, users)).astype(np.float32)
+    toy = Toy(users, SHIFT)
+    attacking = attack(lambda own: toy(own) + moved[:, own].sum(axis=1), users, 16)
+    assert attacking.on_target().auc > power(2.2) - bound(users // 4)
+    # Control: where no attacked user took part, and what shadows of strangers would find.
+    assert abs(attacking.on_strangers().auc - 0.5) < bound(users // 4)
+    assert power(2.2) - power(5) > bound(users // 4)
 
 
 def test_who_is_attacked_is_chosen_anew() -> None:
