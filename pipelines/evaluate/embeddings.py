@@ -121,8 +121,9 @@ class WordEmbeddingsStudy(Study):
             "score is how well vectors fit the user's texts (products of the vectors of words near "
             "each other, rare pairs counting for more), less how well those of "
             f"{_SHADOWS} trainings on random halves of the attacked users do. Every training is on "
-            "a quarter of the sampled users, under the noise of the spec; where users have budgets of "
-            "their own, each has the largest. Where no release can be made of so few, there is no attack. The "
+            "a quarter of the sampled users, under the noise of the spec; where users have budgets "
+            "of their own, each has the largest. Where no release can be made of so few, there is "
+            "no attack. The "
             f"original is word2vec on the same users ({_EPOCHS_OF_FEW} epochs); for noise, none of "
             "those under attack took part. `method: sgd` takes too long to be trained so often: "
             "`quietcorpus audit` bounds what taking part can change.",

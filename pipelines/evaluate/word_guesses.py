@@ -71,6 +71,7 @@ MOST_CELLS = 1 << 27
 
 _EUCLIDEAN = {WordMechanism.MADLIB, WordMechanism.VICKREY}
 _PAIRS, _ROWS = 256, 32  # of words; the rows of laws that are computed whole
+_MOST_PAIRS, _CHANCES = 1_536, 1 << 24  # of laws that are computed whole, and of their outputs
 
 Ids = npt.NDArray[np.int64]
 
@@ -317,12 +318,15 @@ class TextAttacker:
         shared = parameters.per == "document"
         share = 1 / lengths if shared else np.ones(len(places))
         generator = np.random.default_rng(self._seed)
-        some = generator.choice(len(places), _PAIRS, p=share / share.sum())
+        count, index = _PAIRS, self._index
+        if parameters.mechanism in (WordMechanism.TEM, WordMechanism.EXPONENTIAL):
+            count = int(np.clip(_CHANCES // len(index.vocabulary), _ROWS, _MOST_PAIRS))
+        some = generator.choice(len(places), count, p=share / share.sum())
         words, others = self._pairs(places[some], generator)
         each = [_epsilon_of(parameters, length) for length in lengths[some]]
         if parameters.mechanism in _EUCLIDEAN:
             apart = self._apart(words, others) * np.array(each)
-            return Outcomes.of_euclidean(1.0, self._index.manifest.dimensions, apart)
+            return Outcomes.of_euclidean(1.0, index.manifest.dimensions, apart)
         laws = self._laws(parameters, words, others, each)
         most = max(float(np.abs(np.log(a / b)).max()) for a, b in laws)
         return Outcomes.of_pairs(laws, most or 1.0)
@@ -358,10 +362,7 @@ class TextAttacker:
     def _laws(
         self, parameters: WordsParameters, words: Ids, others: Ids, each: Sequence[float]
     ) -> list[tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]]:
-        """Return the chances of outcomes under each of two words, by the epsilon of the pair.
-
-        Of laws that are computed for every output, a few pairs stand for all.
-        """
+        """Return the chances of outcomes under each of two words, by the epsilon of the pair."""
         index = self._index
         if parameters.mechanism is WordMechanism.BRR:
             bits = np.bitwise_count(index.codes[words] ^ index.codes[others]).sum(axis=1)
@@ -373,11 +374,14 @@ class TextAttacker:
             ]
             return [(curve.present, curve.absent) for curve in curves]
         found = []
-        for word, other, epsilon in list(zip(words, others, each, strict=True))[:_ROWS]:
-            law = self._noise(parameters, epsilon, np.unique([word, other]))
-            assert isinstance(law, DrawnLaw)
-            one, two = law.chances(np.arange(law.size)).T[:: 1 if word < other else -1]
-            found.append((one, two))
+        for epsilon in np.unique(each).tolist():
+            own = np.flatnonzero(np.array(each) == epsilon)
+            for some in np.array_split(own, -(-len(own) // _ROWS)):
+                secrets, places = np.unique([words[some], others[some]], return_inverse=True)
+                law = self._noise(parameters, epsilon, secrets)
+                assert isinstance(law, DrawnLaw)
+                laws = law.chances(np.arange(law.size)).T
+                found += [(laws[a], laws[b]) for a, b in places.reshape(2, -1).T.tolist()]
         return found
 
     def worst(self, parameters: WordsParameters) -> Curve:

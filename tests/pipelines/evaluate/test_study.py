@@ -2,10 +2,33 @@
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
 
-from quietcorpus.evaluation.attacks.linkage import Score
-from quietcorpus.pipelines.evaluate.study import Views
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import scipy.sparse as sp
+from scipy import stats
+
+from quietcorpus.evaluation.attacks.authorship import noisy
+from quietcorpus.evaluation.attacks.linkage import Score, linked, linked_together
+from quietcorpus.mechanisms.guarantees import LimitedPrecision
+from quietcorpus.pipelines.evaluate.bags import BagOfWordsStudy
+from quietcorpus.pipelines.evaluate.corpus import Columns, sample
+from quietcorpus.pipelines.evaluate.definition import Stage
+from quietcorpus.pipelines.evaluate.draws import Bins, Draw
+from quietcorpus.pipelines.evaluate.study import (
+    BY_LAW,
+    FACTS,
+    OF_EVERY,
+    Views,
+    attacks_beside_noise,
+    way_of,
+)
+
+ALPHA = 1e-6
 
 
 def test_noise_alone_is_the_release_in_another_order() -> None:
@@ -37,7 +60,7 @@ def test_kept_columns_rule_out_rows_wherever_they_are_sought() -> None:
     kept, order = np.array([0, 0, 1, 1, 2, 2]), np.array([3, 0, 5, 1, 2, 4])
     flat: Score = lambda numbers: np.zeros((len(numbers), 6))  # noqa: E731
     raw = np.zeros((6, 1))
-    own = Views(raw, raw, {"": flat}, {"": flat}, flat, {"": flat}).agreeing(kept, order)
+    own = Views(raw, raw, {"": flat}, {"": flat}, flat, {"": flat}).agreeing(kept[:, None], order)
     of_rows, of_documents = kept[order][:, None] == kept, kept[:, None] == kept[order]
     every = np.arange(6)
     assert own.logs is not None
@@ -46,4 +69,57 @@ def test_kept_columns_rule_out_rows_wherever_they_are_sought() -> None:
     for score in (own.facts[""], own.known[""]):
         np.testing.assert_array_equal(score(every) == 0, of_documents)
     plain = Views(raw, raw, {"": flat}, {"": flat})
+    assert own.beside is not None
+    np.testing.assert_array_equal(own.beside[1].toarray(), np.eye(3)[kept[order]])
     assert plain.agreeing(None, order) is plain
+
+
+def test_kept_columns_name_authors_beside_the_rows(tmp_path: Path) -> None:
+    # A team of two authors is kept, and rows tell which of the two it is: both tell all. Kills: an
+    # authorship that does not see kept columns (as on 30a5ff63: .2), columns of other documents, no
+    # floor, noise that keeps its documents' columns.
+    generator = np.random.default_rng()
+    names = generator.permutation(np.repeat(np.arange(10), 60))
+    own = np.eye(2)[names % 2] + generator.normal(0, 0.1, (600, 2))
+    teams, years = names // 2, generator.integers(0, 3, 600)
+    table = {"text": ["a"] * 600, "by": names.astype(str), "team": teams, "year": years}
+    pq.write_table(pa.table(table), tmp_path / "c.parquet")
+    columns = Columns(user="by", kept=("team", "year"))
+    found = sample(str(tmp_path / "c.parquet"), columns, 600, 1)
+    flat: Score = lambda numbers: np.zeros((len(numbers), 600))  # noqa: E731
+    views = Views(own, own, {"": flat}, {})
+    named = {
+        (one.subject, one.group): one.value
+        for one in attacks_beside_noise(found, views, generator)
+        if one.measure == "authorship"
+    }
+    most = stats.binom.ppf(1 - ALPHA, 300, 1 / 10) / 300
+    assert named["release", ""] > 0.95
+    assert named["noise", ""] <= most < 0.3
+    # Of a team alone, one of two authors is guessed.
+    assert abs(named["floor", "by kept columns alone"] - 0.5) < (np.log(2 / ALPHA) / 600) ** 0.5
+    # Control: without kept columns, one of five.
+    plain = attacks_beside_noise(replace(found, kept=None), views, generator)
+    assert max(one.value for one in plain if one.measure == "authorship") < 0.4
+
+
+def test_rare_words_of_bags_are_sought_by_the_law_too() -> None:
+    # Kills: rare words of every document that are left out of what all rows together tell, or of
+    # the law (as on 30a5ff63).
+    generator = np.random.default_rng()
+    exact = sp.csr_array(generator.poisson(generator.gamma(0.1, 2.0, (150, 200))))
+    study = BagOfWordsStudy.__new__(BagOfWordsStudy)
+    stage = Stage("bag-of-words", LimitedPrecision(1, Fraction(2)))
+    study._bins = Bins(np.arange(200, dtype=np.int32), 200, [stage])
+    study._originals, study._known = exact, {}
+    released = noisy(exact, stage.rate, generator)
+    views = study._views(Draw(pa.table({}), True, None), released)
+    for most in FACTS:
+        way = way_of(most, "rare word")
+        assert {way, f"{way} {BY_LAW}"} <= views.facts.keys()
+        every = linked_together(views.known[f"{way} {OF_EVERY}"], 150).mean()
+        assert every >= linked(views.facts[f"{way} {BY_LAW}"], 150).mean() - 0.05
+    assert every > linked(views.facts[way], 150).mean()
+    # Control: rows that are dealt out are found by chance.
+    dealt = views.dealt(generator.permutation(150)).known[f"{way} {OF_EVERY}"]
+    assert linked_together(dealt, 150).sum() <= stats.poisson.isf(ALPHA, 1)
