@@ -384,7 +384,7 @@ MEASURES: dict[str, Measure] = {
         "Share of documents whose released row is found, among those of all sampled documents, by "
         "an attacker who knows some of the document's sentences, or its rarest words, and nothing "
         "else of it; of n documents, 1/n is guessing. Of every document: the attacker knows such "
-        "sentences of all, and the law of the noise, and looks at all rows together.",
+        "facts of all, and the law of the noise, and looks at all rows together.",
         "lower",
         says="The row of {release} of {tried:,} documents is found by somebody who knows 1 to 5 of "
         "its sentences or rare words (noise alone: {noise}).",
