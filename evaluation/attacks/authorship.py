@@ -89,8 +89,10 @@ def attributed(
     asked = normalize(released[~mine])
     if beside is not None:
         own, copied = beside
-        features = sp.hstack([features, sp.vstack([own[numbers]] * len(versions))]).tocsr()
-        asked = sp.hstack([asked, copied[~mine]]).tocsr()
+        features = sp.hstack(
+            [sp.csr_array(features), sp.vstack([own[numbers]] * len(versions))]
+        ).tocsr()
+        asked = sp.hstack([sp.csr_array(asked), copied[~mine]]).tocsr()
     seed = int(generator.integers(2**32))
     classifier = LinearSVC(max_iter=10_000, random_state=seed)
     if len(versions) > 1:
