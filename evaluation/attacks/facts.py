@@ -2,7 +2,7 @@
 
 The attacker does not hold the document, and has all released rows. It ranks them for its facts by
 Okapi BM25 (Robertson and Zaragoza 2009) over words or bins, by the law of the noise on counts, or
-by cosines of embeddings (`quietcorpus.evaluation.attacks.linkage.cosines`).
+by cosines and normal densities of embeddings.
 """
 
 from __future__ import annotations
@@ -17,15 +17,17 @@ from scipy.spatial.distance import cdist
 from scipy.special import softmax
 
 from quietcorpus.compiled import compiled
+from quietcorpus.indexes.recoder import means
 
-from .linkage import Score
+from .linkage import Score, cosines
 
 _SATURATION, _LENGTHS = 1.2, 0.75
 _LEAST_WORDS = 5
 _MOST_COUNT, _MOST_KNOWN, _MOST_REST = 255, 8, 500
 _LEAST_MEAN, _LARGEST_MEAN, _LEVELS, _ROUNDS = 1e-3, 1e3, 256, 60
 _LEAST_UNKNOWN = 0.02  # of a sentence: roundings, and clipping of single sentences
-_LEAST_SHARED = 0.2  # of a sentence's variance, for weights
+_LEAST_LEVEL = 0.002  # of a sentence's variance in a direction, of the mean over directions
+_DRAWN_IN = 0.6  # .3 to .8 find as much
 _LEAST_CHANCE = 1e-300
 _ENDS = ".!?\u2026\u3002\uff01\uff1f\u061f\u0964"  # the last are full-width, Arabic and Devanagari
 _SENTENCE = re.compile(rf"[^{_ENDS}\n]+[{_ENDS}]*")
@@ -94,6 +96,8 @@ def by_counts(facts: sp.csr_array, rows: sp.csr_array, rate: float) -> Score:
 def by_normals(
     known: npt.NDArray[np.int64],
     offsets: npt.NDArray[np.int64],
+    sentences: npt.NDArray[np.int64],
+    bounds: npt.NDArray[np.int64],
     rows: npt.NDArray[np.float64],
     lengths: npt.NDArray[np.int64],
     noise: float,
@@ -102,31 +106,38 @@ def by_normals(
 
     A sentence is taken for the sum of two normal vectors, one that all of its document share and
     its own (the two-level model of speaker verification: Prince and Elder 2007), and the noise for
-    normal. Along the principal directions of the known sentences, the first has variances b and the
-    second has w, the same in all. So a mean of m known sentences has the variance b + w / m, a row
-    of k has b + w / k + noise / k^2, and their covariance is b + w / k where k includes the m.
+    normal. Along each principal direction of sentences, the first has a variance b and the second
+    has w. So a mean of m known sentences has the variance b + w / m, a row of k has
+    b + w / k + noise / k^2, and their covariance is b + w / k where k includes the m.
     A row of fewer sentences than are known of a document is not its own.
 
+    The variances are those of all sentences of the other half of the documents, which stand for
+    public ones, and of what is known of the own half.
+
     Args:
-        known: (m, d), the known sentences of all documents, document by document. In the model they
-            and the rows stand for public documents of the same kind.
+        known: (m, d), the known sentences of all documents, document by document.
         offsets: int64 (n + 1,); of document i, known[offsets[i]:offsets[i + 1]] are known.
+        sentences: all sentences, likewise.
+        bounds: their offsets.
         rows: (n, d), the noisy means; row i is of document i.
         lengths: (n,), of how many sentences each row is, which it tells.
         noise: the variance of the noise on a sum.
     """
-    sizes, centre = np.diff(offsets), known.mean(axis=0)
-    own = known.astype(np.float64) - centre
-    turn = np.linalg.eigh(own.T @ own)[1]
-    own, seen = own @ turn, (rows - centre) @ turn
-    bounds = np.concatenate([np.zeros((1, own.shape[1])), np.cumsum(own, axis=0)])[offsets]
-    facts = np.diff(bounds, axis=0) / np.maximum(sizes, 1)[:, None]
-    shared, single = _levels(own, facts[sizes > 1], sizes[sizes > 1], seen, lengths, noise)
+    sizes, facts, halves = np.diff(offsets), means(known, offsets), np.arange(len(rows)) % 2
+    models = []
+    for half in (0, 1):
+        public = (sentences, np.diff(bounds), halves != half), (known, sizes, halves == half)
+        centre, turn, shared, single = _levels(
+            np.concatenate([one[np.repeat(taken, of)] for one, of, taken in public]),
+            np.concatenate([of[taken] for _, of, taken in public]),
+        )
+        models.append(((facts - centre) @ turn, (rows - centre) @ turn, shared, single))
 
     def score(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         scores = np.zeros((len(numbers), len(rows)))
-        for m in np.unique(sizes[numbers]).tolist():
-            asked = np.flatnonzero(sizes[numbers] == m)
+        for half, m in {*zip(halves[numbers].tolist(), sizes[numbers].tolist(), strict=True)}:
+            asked = np.flatnonzero((halves[numbers] == half) & (sizes[numbers] == m))
+            own, seen, shared, single = models[half]
             for k in np.unique(lengths).tolist() if m else ():
                 of = np.flatnonzero(lengths == k)
                 if k < m:
@@ -136,7 +147,7 @@ def by_normals(
                 alone = common + noise / k**2 + _LEAST_UNKNOWN * single
                 slope = common / (shared + single / m)
                 root = np.sqrt(alone - slope * common)
-                far = cdist(facts[numbers[asked]] * slope / root, seen[of] / root, "sqeuclidean")
+                far = cdist(own[numbers[asked]] * slope / root, seen[of] / root, "sqeuclidean")
                 gained = np.log(alone / root**2).sum() + (seen[of] ** 2 / alone).sum(axis=1)
                 scores[np.ix_(asked, of)] = np.round((gained - far) / 2, 9)
         return scores
@@ -145,33 +156,39 @@ def by_normals(
 
 
 def _levels(
-    known: npt.NDArray[np.float64],
-    facts: npt.NDArray[np.float64],
-    sizes: npt.NDArray[np.int64],
-    rows: npt.NDArray[np.float64],
-    lengths: npt.NDArray[np.int64],
-    noise: float,
-) -> tuple[npt.NDArray[np.float64], float]:
-    """Estimate the two variances of `by_normals`, (d,) and for all, by weighted least squares.
+    sentences: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.float64], ...]:
+    """Estimate the centre, the directions and the two variances of `by_normals`.
 
-    A mean of k sentences has the variance b + w / k, and more by its noise. Which row is of which
-    document is not used.
+    The second is that of sentences about their document's mean, and the first the rest of all.
     """
-    total = known.var(axis=0).mean()
-    some = lengths > 0
-    each = (
-        (known, np.ones(len(known)), np.zeros(len(known))),
-        (facts, 1 / sizes, np.zeros(len(facts))),
-        (rows[some], 1 / lengths[some], noise / lengths[some] ** 2),
-    )
-    squares = np.concatenate([one**2 - extra[:, None] for one, _, extra in each])
-    inverse = np.concatenate([own for _, own, _ in each])
-    extras = np.concatenate([extra for _, _, extra in each])
-    precision = 1 / (total * (_LEAST_SHARED + inverse) + extras)  # of a square, about
-    design = np.column_stack([precision, precision * inverse])
-    found = np.linalg.lstsq(design, squares * precision[:, None], rcond=1e-6)[0]
-    least = _LEAST_SHARED * total / 100
-    return np.maximum(found[0], least), float(max(found[1].mean(), least))
+    centre = sentences.mean(axis=0)
+    turn = np.linalg.eigh((sentences - centre).T @ (sentences - centre))[1]
+    along = (sentences - centre) @ turn
+    within = along - np.repeat(means(along, np.cumsum([0, *sizes])), sizes, axis=0)
+    total = (along**2).mean(axis=0)
+    single = (within**2).sum(axis=0) / max(len(along) - np.count_nonzero(sizes), 1)
+    least = _LEAST_LEVEL * total.mean()
+    return centre, turn, np.maximum(total - single, least), np.maximum(single, least)
+
+
+def by_whitened(facts: npt.NDArray[np.floating], rows: npt.NDArray[np.floating]) -> Score:
+    """Score rows (n, d) by their cosines with facts (n, d), each whitened by its own covariance.
+
+    Directions in which all facts vary, or all rows, tell little. The covariances are drawn in, so
+    that few documents in many dimensions do not make noise of them.
+    """
+    return cosines(*(_white(one.astype(np.float64)) for one in (facts, rows)))
+
+
+def _white(vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return vectors about their mean, without most of their covariance, in the same axes."""
+    centred = vectors - vectors.mean(axis=0)
+    values, turn = np.linalg.eigh(centred.T @ centred)
+    level = max(float(values.mean()), _LEAST_CHANCE)
+    scales = 1 / np.sqrt((1 - _DRAWN_IN) * np.maximum(values, 0) + _DRAWN_IN * level)
+    found: npt.NDArray[np.float64] = (centred @ turn * scales) @ turn.T
+    return found
 
 
 def by_candidates(

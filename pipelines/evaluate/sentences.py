@@ -11,7 +11,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import log_softmax, softmax
 
-from quietcorpus.evaluation.attacks.facts import by_candidates, by_normals, some_vectors
+from quietcorpus.evaluation.attacks.facts import (
+    by_candidates,
+    by_normals,
+    by_whitened,
+    some_vectors,
+)
 from quietcorpus.evaluation.attacks.linkage import (
     Score,
     by_simulations,
@@ -69,6 +74,7 @@ _AS_PUBLISHED = "network of four layers learnt from recoded originals"
 _LEAST_WIDTH = 1e-4  # of a dimension of the box, as a share of its lower end
 _MOST_PAIRS = 1_000
 _SIMULATED_RUNS, _MOST_REDRAWS = 40_000, 16
+_SHARPNESS = 20  # of cosines, in logarithms of chances; 5 to 40 find about as much
 _LIKENESS = 6  # of documents with what is known, in logarithms of weights for each unit of cosine
 _BANDS = ((1, 3), (4, 7), (8, 15), (16, 10**9))
 
@@ -90,13 +96,8 @@ class _Originals:
     known: Mapping[str, tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]]
 
     def facts(self, released: npt.NDArray[np.float64]) -> dict[str, Score]:
-        """Return the ways to find rows by known sentences: cosines with their mean embedding.
-
-        Both are taken from the middle of all documents', which is far from zero.
-        """
-        rows = released - released.mean(axis=0)
-        facts = {way: means(*known) for way, known in self.known.items()}
-        return {way: cosines(mean - mean.mean(axis=0), rows) for way, mean in facts.items()}
+        """Return the ways to find rows by known sentences: cosines with their mean embedding."""
+        return {way: by_whitened(means(*known), released) for way, known in self.known.items()}
 
     def bands(self) -> Iterator[tuple[str, npt.NDArray[np.bool_]]]:
         """Yield groups of documents by their numbers of sentences."""
@@ -297,14 +298,15 @@ class SentencesStudy(Study):
             assert self._words is not None
             sizes = np.minimum(self._words.lengths, parameters.most_runs * RUN_WORDS)
             score = by_simulations(released, self._simulated(parameters), own.means, sizes)
-            return Views(own.means, released, {"": score}, own.facts(released), score)
+            facts = own.facts(released)
+            logs = {way: _as_logs(found) for way, found in facts.items()}
+            return Views(own.means, released, {"": score}, facts, score, _of_every(logs))
         law = parameters.law
         if isinstance(law, DeepCandidate):
             score, facts = self._by_candidates(law, own, draw.rows["candidate"].to_numpy())
         else:
             score, facts = self._by_noise(law, own, released)
-        together = {f"{way} {OF_EVERY}": found for way, found in facts.items()}
-        return Views(own.means, released, {"": score}, facts, score, together)
+        return Views(own.means, released, {"": score}, facts, score, _of_every(facts))
 
     def _by_candidates(
         self, law: DeepCandidate, own: _Originals, chosen: npt.NDArray[np.int64]
@@ -353,10 +355,11 @@ class SentencesStudy(Study):
             score = noisy_means(noisy, sums, lengths, rate, "cityblock", STEPS / 2)
         else:
             score = noisy_means(noisy, sums, lengths, rate, "euclidean")
+        single = body.sums(own.sentences, np.arange(len(own.sentences) + 1))[:, told]
         facts = {}
         for way, (vectors, offsets) in own.known.items():
             places = body.sums(vectors, np.arange(len(vectors) + 1))[:, told]
-            facts[way] = by_normals(places, offsets, noisy, lengths, noise)
+            facts[way] = by_normals(places, offsets, single, own.offsets, noisy, lengths, noise)
         return score, facts
 
     def _curve(
@@ -385,6 +388,15 @@ class SentencesStudy(Study):
         apart = along.sums(one, offsets) - along.sums(other, offsets)
         lengths = np.sqrt((apart * apart).sum(axis=1))
         return Outcomes.of_euclidean(float(law.rate), law.directions, lengths)
+
+
+def _as_logs(score: Score) -> Score:
+    """Return cosines as logarithms of chances, up to a constant for each document."""
+    return lambda numbers: _SHARPNESS * score(numbers)
+
+
+def _of_every(facts: Mapping[str, Score]) -> dict[str, Score]:
+    return {f"{way} {OF_EVERY}": found for way, found in facts.items()}
 
 
 def _embeddings(draw: Draw) -> npt.NDArray[np.float64]:
