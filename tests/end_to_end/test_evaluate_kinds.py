@@ -315,10 +315,6 @@ def test_encoded_words(
         linked = figures(content, way)
         assert linked["linkage", "release"] > 0.5
         assert linked["linkage", "noise"] <= linked_by_chance(1)
-    for way in ("by 3 sentences", "by 3 sentences of every document"):
-        found = figures(content, way)
-        assert found["facts", "release"] > 0.3
-        assert found["facts", "noise"] <= linked_by_chance(1)
     assert own["authorship", "noise"] < 0.5
     law = figures(content, OF_WORDS)
     assert 0.5 < law["definition", "release"] <= law["definition", "guarantee"] <= 1
