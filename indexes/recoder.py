@@ -53,7 +53,7 @@ class Recoder:
 
 
 def means(
-    vectors: npt.NDArray[np.floating], offsets: npt.NDArray[np.int64]
+    vectors: npt.NDArray[np.floating | np.integer], offsets: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:
     """Compute the mean of every document's vectors, float64 (n, d); zeros if there are none."""
     lengths = np.diff(offsets)
