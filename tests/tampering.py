@@ -55,7 +55,7 @@ def edit_index(release: Path, change: Callable[[dict[str, Any]], Any]) -> None:
     path = "index/manifest.json"
     manifest = json.loads((release / path).read_text())
     change(manifest)
-    cover_up(release, path, json.dumps(manifest).encode())
+    cover_up(release, path, (json.dumps(manifest, indent=2) + "\n").encode())
 
 
 def edit_card(release: Path, change: Callable[[dict[str, Any]], Any]) -> None:
