@@ -6,6 +6,7 @@ Whether they are true cannot be seen, but each has a form, and none has room for
 from __future__ import annotations
 
 import datetime
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -93,10 +94,6 @@ def _texts(content: Any, place: str) -> Iterator[tuple[str, str | None]]:
 
     None stands for a whole number that is too large, and for a list or a block that is too long.
     """
-    most = _MOST.get(place)
-    if isinstance(content, list | dict) and most is not None and len(content) > most:
-        yield place, None
-        return
     match content:
         case int():
             if abs(content) > LARGEST_COUNT:
@@ -107,7 +104,10 @@ def _texts(content: Any, place: str) -> Iterator[tuple[str, str | None]]:
             for key, value in content.items():
                 at = f"{place}.{key_shown(key)}" if place else key_shown(key)
                 yield at, key
-                yield from _texts(value, at)
+                if isinstance(value, list | dict) and len(value) > _MOST.get(at, math.inf):
+                    yield at, None
+                else:
+                    yield from _texts(value, at)
         case list():
             for value in content:
                 yield from _texts(value, place)

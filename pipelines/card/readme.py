@@ -281,7 +281,7 @@ def _table(rows: list[tuple[str, str]]) -> str:
 
 
 _MARKS = re.compile(
-    r"[\\`<>\[\]|&~$@{}^]"  # always
+    r"[\\`<>\[\]|&~$@{}]"  # always
     r"|[:#](?=\S)|\*(?=\S)|(?<=\S)\*"  # an address, an emoji, a number of an issue, emphasis
     r"|(?<![^\W_])_|_(?![^\W_])"
     r"|(?<=www)\.|^[-+=#.)]|(?<=^\d)[.)]",

@@ -393,7 +393,8 @@ def _check_table(
         misfit = _misfit(card, name, rows, tables) if is_whole else None
         if expected.is_data:
             with table_files.readable(uri):
-                misfit = documents.add(rows) or misfit
+                differs = documents.add(rows)
+                misfit = misfit or differs
         if misfit is not None:
             found.append(f"{uri}: {misfit}")
 

@@ -102,7 +102,7 @@ TAMPERINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "another epsilon of the mechanism": (
         card(lambda c: c["mechanism"].update(epsilon_exact="1")),
-        "mechanism: epsilon_exact is not the budget's",
+        "mechanism: epsilon_exact is not the number that a spec has",
     ),
     "a statement about documents": (
         card(
@@ -129,7 +129,7 @@ TAMPERINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "another epsilon in words": (
         card(lambda c: c["mechanism"].update(epsilon=1.0)),
-        "mechanism: epsilon is not the budget's",
+        "mechanism: epsilon_exact is not the number that a spec has",
     ),
     "private candidates": (artefact(0, provenance="private"), PRIVATE),
     "candidates under a guarantee": (

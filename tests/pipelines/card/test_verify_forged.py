@@ -331,7 +331,8 @@ def test_other_code_is_named_as_not_compared(copied: Callable[[str], Path], name
     release = copied(name)
     edit_card(release, lambda card: card.update(code_sha256="0" * 64))
     texts = "README.md", "page.html", "the wording of not_protected"
-    left = tuple(f"{x} (other code wrote it)" for x in (*texts, "software", "estimates for words"))
+    numbers = "software", "estimates for words", "numbers that are solved for a budget"
+    left = tuple(f"{x} (other code wrote it)" for x in (*texts, *numbers))
     assert verified(str(release)).not_compared == left
     edit_card(release, lambda card: card["guarantee"]["not_protected"].pop())
     assert "it does not say that this is not protected: anything against" in refused(release)

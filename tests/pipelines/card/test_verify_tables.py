@@ -24,6 +24,7 @@ from quietcorpus.pipelines.card.verify import verified
 from quietcorpus.pipelines.engine.engine import Engine
 from quietcorpus.pipelines.release.release import release as run
 from quietcorpus.pipelines.schema.loading import load_spec
+from quietcorpus.pipelines.schema.values import is_plain
 from quietcorpus.transforms.shards import data_file, write_row_groups
 
 Change = Callable[[Path], Any]
@@ -555,7 +556,9 @@ def test_copied_columns_that_readers_take_for_a_releases_are_refused(
     # Kills: a column `Text` with the originals, which `select text` gives in place of `text`.
     release = copied("words")
     with_column(name, ["x"] * 39)(release)
-    assert "columns: not names of columns that a release may copy" in refused(release)
+    hidden = "columns: a text of several lines, or one that hides some"
+    taken = "columns: not names of columns that a release may copy"
+    assert (taken if is_plain(name) else hidden) in refused(release)
 
 
 ID_TYPES = {
@@ -564,7 +567,6 @@ ID_TYPES = {
     "list": pa.array([["a"], ["b"]], pa.list_(pa.field("element", pa.string()))),
     "fixed": pa.array([[1, 2], [3, 4]], pa.list_(pa.field("element", pa.int8()), 2)),
     "time": pa.array([1, 2], pa.timestamp("us")),
-    "null": pa.nulls(2),
 }
 
 

@@ -92,7 +92,7 @@ TAMPERINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "another epsilon in words": (
         card(lambda c: c["mechanism"].update(epsilon=1.0)),
-        "mechanism: epsilon is not the budget's",
+        "mechanism: epsilon_exact is not the number that a spec has",
     ),
     "nothing unprotected": (
         card(lambda c: c["guarantee"].update(not_protected=[])),
@@ -118,7 +118,10 @@ TAMPERINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
         losses(lambda given: given["documents"][2].update(epsilon_at_maximum=1.0)),
         "document_losses: an epsilon is not that of the index's distances",
     ),
-    "a smaller delta": (losses(lambda given: given.update(delta=1e-9)), "document_losses: an eps"),
+    "a smaller delta": (
+        losses(lambda given: given.update(delta=1e-9)),
+        "meaning: not what is stated",
+    ),
     "more dimensions": (
         losses(lambda given: given.update(dimensions=10 * given["dimensions"])),
         "document_losses: an epsilon is not that of the index's distances",
@@ -140,11 +143,11 @@ TAMPERINGS: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "endless documents": (
         losses(lambda given: given["documents"][0].update(words=10**9)),
-        "document_losses: a document has 1 to 10,000 words",
+        "meaning: not what is stated of an index of so many words",
     ),
     "another epsilon of the mechanism": (
         card(lambda c: c["mechanism"].update(epsilon_exact="1")),
-        "mechanism: epsilon_exact is not the budget's",
+        "mechanism: epsilon_exact is not the number that a spec has",
     ),
     "an inherited cost": (
         card(lambda c: c["budget"].update(inherited=[{"statement": "s"}])),
