@@ -18,11 +18,12 @@ from quietcorpus.indexes.languages import LANGUAGES
 from quietcorpus.indexes.sentences import NAME as SPLITTER
 from quietcorpus.indexes.tokenizers import Tokenizer, TokenizerError
 from quietcorpus.transforms.errors import InputError, key_shown
+from quietcorpus.transforms.names import is_plain
 
 from ..environment.version import same_code, software
 from ..schema.mechanism import MechanismSpec
 from ..schema.spec import check_kept
-from ..schema.values import LARGEST_COUNT, NAME, Column, is_plain
+from ..schema.values import LARGEST_COUNT, NAME, Column
 from ..storage.places import without_folders
 from .model import Card
 from .noise import is_accountable

@@ -194,7 +194,8 @@ def _as_bytes(column: pa.ChunkedArray) -> npt.NDArray[Any]:
     if pa.types.is_fixed_size_list(column.type):
         values = np.ascontiguousarray(pc.list_flatten(column).to_numpy())
         return values.view(np.uint8).reshape(len(column), 4 * column.type.list_size)
-    return column.cast(pa.large_binary()).to_numpy()
+    found: npt.NDArray[Any] = column.cast(pa.large_binary()).to_numpy()
+    return found
 
 
 def sentence_limits(most: int, epsilon: float) -> list[str]:

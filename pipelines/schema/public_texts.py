@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field, StrictBool, field_validator, model_valid
 
 from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.transforms.artefacts.encoder import PACKAGED
+from quietcorpus.transforms.names import look_alike
 
 from .mechanism import MechanismSpec
 from .users import (
@@ -27,7 +28,6 @@ from .values import (
     Name,
     Strict,
     at_most,
-    look_alike,
     of_key,
 )
 

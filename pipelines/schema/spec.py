@@ -14,6 +14,7 @@ import pydantic
 from pydantic import BeforeValidator, Field, model_validator
 
 from quietcorpus.transforms.errors import shown
+from quietcorpus.transforms.names import folded
 from quietcorpus.transforms.reading.documents import Corpus
 
 from .. import registry
@@ -26,7 +27,6 @@ from .values import (
     Disjoint,
     Location,
     Strict,
-    folded,
     of_key,
 )
 

@@ -10,13 +10,13 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from quietcorpus.mechanisms.guarantees import ceiling
 from quietcorpus.transforms.errors import shown
+from quietcorpus.transforms.names import look_alike
 
 from .values import (
     Column,
     Epsilon,
     Name,
     Strict,
-    look_alike,
     of_key,
     of_value,
     one_of,

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable
 from fractions import Fraction
 from itertools import permutations
 from typing import Annotated, Any, Literal
-from unicodedata import category, normalize
 
 from pydantic import (
     AfterValidator,
@@ -20,6 +17,8 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from quietcorpus.transforms.names import is_plain
+
 from ..storage.places import absolute, problem_of
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
@@ -28,16 +27,6 @@ LARGEST_EPSILON = 10**9
 LARGEST_COUNT = 10**12
 LARGEST_DISTANCE = 10**9
 _LEAST_DELTA = Fraction(1, 10**200)
-_HIDDEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
-"""Control characters, formats that turn a text's direction round or are not seen, characters that
-Unicode has not assigned, for private use or halves of others, ends of lines and paragraphs."""
-# Unicode's default-ignorable characters of other classes, and the braille pattern without dots
-_BLANK = re.compile(
-    r"[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
-    r"\U000e0100-\U000e01ef]"
-)
-# Persian and the scripts of India spell words with these, between letters.
-_JOINED = re.compile(r"(?<=[^\W\d_])[\u200c\u200d](?=[^\W\d_])")
 
 
 def of_value(problem: str) -> PydanticCustomError:
@@ -95,29 +84,6 @@ def _count(value: object) -> int:
     if value > LARGEST_COUNT:
         raise of_value(f"is not allowed; give a positive whole number of {LARGEST_COUNT:,} at most")
     return value
-
-
-def is_plain(text: str) -> bool:
-    """Return whether a text is one line, of characters that are shown in the order they have."""
-    if text.isascii():
-        return text.isprintable()
-    rest = _JOINED.sub("", text)
-    return _BLANK.search(rest) is None and _HIDDEN.isdisjoint(map(category, rest))
-
-
-def look_alike(names: Iterable[str]) -> bool:
-    """Return whether two names are the same to a reader, or one of them is blank (NFKC)."""
-    shown = [normalize("NFKC", _JOINED.sub("", name)).split() for name in names]
-    return not all(shown) or len(set(map(tuple, shown))) < len(shown)
-
-
-def folded(name: str) -> str:
-    """Return what is alike of all names of columns that readers may take for one.
-
-    DuckDB and Spark match names whatever their case: of `Text` and `text`, they may give either.
-    """
-    found = _BLANK.sub("", normalize("NFKC", normalize("NFKC", name).casefold()))
-    return "".join(one for one in found if category(one) not in _HIDDEN).strip()
 
 
 def _plain(value: str) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.names import is_plain
 from quietcorpus.transforms.shards import Written, staged_content, write_tables
 
 from ..card import page
@@ -29,7 +30,6 @@ from ..environment.version import (
     same_code,
     software,
 )
-from ..schema.values import is_plain
 from ..storage import files as storage
 from ..storage import layout
 from ..storage.claims import Run

@@ -11,8 +11,8 @@ import click
 import orjson
 
 import quietcorpus as qc
-from quietcorpus.pipelines.schema.values import folded
 from quietcorpus.transforms.errors import InputError, shown
+from quietcorpus.transforms.names import folded
 
 from .command import command
 

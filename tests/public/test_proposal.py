@@ -27,7 +27,7 @@ from quietcorpus.pipelines.init.answers import PROTECTS, Answers, Protected, Wan
 from quietcorpus.pipelines.init.proposal import propose
 from quietcorpus.pipelines.kinds import kept_columns
 from quietcorpus.pipelines.schema.loading import as_spec
-from quietcorpus.pipelines.schema.values import is_plain
+from quietcorpus.transforms.names import is_plain
 from quietcorpus.transforms.reading.first_values import FirstValues
 from quietcorpus.transforms.reading.sources import plan
 

@@ -117,7 +117,7 @@ def excepted(name: str) -> bool:
 
 def missing(name: str) -> list[str]:
     """List what a release executes and its audit does not, or not on the same parameters."""
-    released, audited = traced(name)
+    released, audited = traced(name)[:2]
     found = []
     for function, values in sorted(released.values.items()):
         if required(function):
@@ -210,7 +210,7 @@ def role_of(function: str) -> str | None:
 
 def row(name: str) -> str:
     """Return the line of the table for a kind and mechanism: what its audit shares, by role."""
-    released, audited = traced(name)
+    released, audited = traced(name)[:2]
     cells: dict[str, set[str]] = {role: set() for role in ROLES}
     for function in released.values.keys() & audited.values.keys():
         role = role_of(function)

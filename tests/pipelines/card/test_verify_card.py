@@ -25,9 +25,9 @@ from quietcorpus.pipelines.card import limits, readme
 from quietcorpus.pipelines.card.document_losses import LENGTHS, Weights, document_losses
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.card.verify import verified
-from quietcorpus.pipelines.schema.values import is_plain, look_alike
 from quietcorpus.pipelines.storage import files as storage
 from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.names import is_plain, look_alike
 
 Change = Callable[[dict[str, Any]], Any]
 PERSON = "epsilon is .01 for every person"

@@ -24,7 +24,7 @@ from quietcorpus.pipelines.card.verify import verified
 from quietcorpus.pipelines.engine.engine import Engine
 from quietcorpus.pipelines.release.release import release as run
 from quietcorpus.pipelines.schema.loading import load_spec
-from quietcorpus.pipelines.schema.values import is_plain
+from quietcorpus.transforms.names import is_plain
 from quietcorpus.transforms.shards import data_file, write_row_groups
 
 Change = Callable[[Path], Any]

@@ -278,12 +278,14 @@ def test_the_attacker_of_the_definition_tells_two_words_apart(mechanism: str) ->
 
 @pytest.mark.parametrize("mechanism", list(EPSILONS))
 def test_documents_that_differ_in_all_words_are_told_apart_by_all_of_them(mechanism: str) -> None:
-    # Against losses of 4,000 pairs of 8 words each, which are added up: 32 pairs of words stand for
-    # all, .06 is four deviations. Kills: one word for all (the only figure on 30a5ff63, which is
-    # less by .04 and more), losses of one law alone, the whole epsilon for each word.
+    # Against losses of 4,000 pairs of 8 words each, which are added up: 16 times 32 pairs of
+    # words stand for all, .03 is five deviations. Kills: one word for all (the only figure on
+    # 30a5ff63, which is less by .04 and more), losses of one law alone, the whole
+    # epsilon for each word.
     generator = np.random.default_rng(3)
     words = generator.integers(0, SIZE, 240)
-    attacker = TextAttacker(INDEX, Originals(np.arange(0, 241, 8), words))
+    originals = Originals(np.arange(0, 241, 8), words)
+    attackers = [TextAttacker(INDEX, originals) for _ in range(16)]
     given = parameters(mechanism)
     given = replace(given, per="document", epsilon=given.epsilon)
     own = mechanism_of(given, INDEX, float(given.epsilon) / 8, np.arange(SIZE))
@@ -301,10 +303,10 @@ def test_documents_that_differ_in_all_words_are_told_apart_by_all_of_them(mechan
             each = logs[np.arange(len(some)), some] - logs[np.arange(len(some)), others]
         losses.append(each.reshape(-1, 8).sum(axis=1))
     ranks = np.searchsorted(np.sort(losses[1]), losses[0])
-    whole = attacker.told_apart_whole(given)
-    assert whole.auc == pytest.approx(ranks.mean() / len(ranks), abs=0.06)
-    assert whole.auc > attacker.told_apart(given).auc + 0.04
-    assert attacker.worst_whole(given).auc >= whole.auc
+    whole = [attacker.told_apart_whole(given).auc for attacker in attackers]
+    assert np.mean(whole) == pytest.approx(ranks.mean() / len(ranks), abs=0.03)
+    assert np.mean(whole) > attackers[0].told_apart(given).auc + 0.04
+    assert attackers[0].worst_whole(given).auc >= max(whole)
 
 
 def test_documents_that_share_epsilon_have_each_its_own() -> None:
