@@ -46,7 +46,7 @@ def render(card: Card) -> str:
                 ("neighbours", card.guarantee.adjacency),
                 ("unit", card.guarantee.unit),
                 *((f"{s.stage} costs", costs(s.parameters)) for s in card.budget.stages),
-                ("**in all**", f"**{costs(total)}**"),
+                ("**in all**", costs(total)),
             ]
         ),
     ]
@@ -277,14 +277,20 @@ def _shown(value: object) -> str:
 
 
 def _table(rows: list[tuple[str, str]]) -> str:
-    return "| | |\n|---|---|\n" + "".join(f"| {key} | {_plain(value)} |\n" for key, value in rows)
+    shown = (
+        f"| {key} | **{_plain(value)}** |"
+        if key.startswith("**")
+        else f"| {key} | {_plain(value)} |"
+        for key, value in rows
+    )
+    return "| | |\n|---|---|\n" + "".join(f"{row}\n" for row in shown)
 
 
 _MARKS = re.compile(
     r"[\\`<>\[\]|&~$@{}]"  # always
     r"|[:#](?=\S)|\*(?=\S)|(?<=\S)\*"  # an address, an emoji, a number of an issue, emphasis
     r"|(?<![^\W_])_|_(?![^\W_])"
-    r"|(?<=www)\.|^[-+=#.)]|(?<=^\d)[.)]",
+    r"|(?<=www)\.|^[-+=#.)]|(?<=^\d)[.)](?=\s|$)",
     re.IGNORECASE,
 )
 """The signs that CommonMark, and GitHub's and Hugging Face's extensions of it, may follow.
