@@ -61,7 +61,7 @@ _KINDS = {
     "histogram": KindParts.of_module("histogram", "Histogram"),
     "words": KindParts.of_module("words", "Words", "text"),
     "sentence-embeddings": KindParts.of_module(
-        "sentences", "Sentences", "candidate", "embedding", "recoded"
+        "sentences", "Sentences", "candidate", "recoded", "embedding"
     ),
     "word-embeddings": KindParts.of_module("embeddings", "WordEmbeddings"),
     "public-texts": KindParts.of_module("public_texts", "PublicTexts"),

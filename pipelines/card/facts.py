@@ -170,7 +170,11 @@ def _is_in_the_ledger(card: Card) -> bool:
     named = entry.partition is None or re.fullmatch(NAME, entry.partition) is not None
     return (
         named
-        and (entry.partition is None) == (entry.disjoint is None)
+        # Cards of earlier versions did not tell how documents were compared.
+        and (
+            (entry.partition is None) == (entry.disjoint is None)
+            or (not same and not entry.disjoint)
+        )
         and (entry.identifier is None) == (entry.disjoint != "compared")
         and (entry.noise is None or not (same and is_accountable()) or entry.noise == _noise(card))
     )

@@ -70,7 +70,10 @@ def test_card_and_ledger_agree(corpus: Workspace) -> None:
     edit_card(path.parent, lambda own: own.update(reconstruction=made))
     assert "not the one that was committed" in refusal(corpus.run("ledger", "verify", "ledger"))
     said = refusal(corpus.run("verify", "released/one", "--ledger", "ledger"))
-    assert re.search("was reconstructed from a release that|README|bytes that a release|not in the order of", said)
+    assert re.search(
+        "was reconstructed from a release that|README|bytes that a release|not in the order of",
+        said,
+    )
 
 
 @pytest.mark.slow

@@ -233,7 +233,10 @@ def test_no_column_of_its_data_is_copied_from_the_input(spec: dict[str, Any]) ->
     [
         ("bag-of-words", {"include": ["bins"]}),
         ("words", {}),
-        ("sentence-embeddings", {"mechanism": "deep-candidate", "dimensions": 2}),
+        (
+            "sentence-embeddings",
+            {"mechanism": "deep-candidate", "dimensions": 2, "include": ["recoded"]},
+        ),
         (KIND, {}),
     ],
 )
