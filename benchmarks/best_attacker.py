@@ -26,7 +26,7 @@ from quietcorpus.indexes.tokenizer import tokenize
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.evaluate.word_guesses import WordAttacker, by_text
+from quietcorpus.pipelines.kinds.words.guesses import WordAttacker, by_text
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.privatizers.words import WordMechanism, WordPrivatizer, WordsParameters
 from quietcorpus.transforms.reading.documents import Documents

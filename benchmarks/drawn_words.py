@@ -24,7 +24,7 @@ from quietcorpus.mechanisms.distance_draws import Decline, DistanceDraws
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.tem import TruncatedExponential, radius_of
 from quietcorpus.mechanisms.word_exponential import WordExponential
-from quietcorpus.pipelines.audit.word_laws import largest_loss
+from quietcorpus.pipelines.kinds.words.laws import largest_loss
 
 EPSILONS = Fraction(5), Fraction(10), Fraction(12), Fraction(15)
 AUDITED = Fraction(4), Fraction(10)

@@ -38,7 +38,7 @@ from quietcorpus.mechanisms.sampled_users import SampledUsers, Texts
 from quietcorpus.mechanisms.skip_gram import SkipGram, negative_samples
 from quietcorpus.mechanisms.user_training import Training, TrainingState
 from quietcorpus.mechanisms.word_pairs import Words, balanced_weights
-from quietcorpus.pipelines.kinds.training_workers import sums_of
+from quietcorpus.pipelines.kinds.word_embeddings.training import sums_of
 
 SIGMA = Fraction(1)
 SIZES, LOTS = (1_000, 2_000, 5_000, 10_000, 20_000), (64, 128, 256, 512, 1_024)

@@ -32,8 +32,8 @@ from utility_public import column
 from quietcorpus.indexes.largest_products import largest
 from quietcorpus.indexes.pool import Pool, open_pool, searching
 from quietcorpus.mechanisms.deep_candidate import UNIT, on_grid
-from quietcorpus.pipelines.artefacts.near_texts import NEAR, SEARCHED, apart
-from quietcorpus.pipelines.artefacts.pool_lists import Asked, arrange, train
+from quietcorpus.pipelines.prepare.near_texts import NEAR, SEARCHED, apart
+from quietcorpus.pipelines.prepare.pool_lists import Asked, arrange, train
 from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
 
 WORDS, STEP = 30, 11

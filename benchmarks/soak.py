@@ -76,7 +76,7 @@ def role(process: psutil.Process) -> str:
     text = " ".join(process.cmdline())
     for part, name in {
         "quietcorpus release": "launcher",
-        "quietcorpus.pipelines.engine.job_server": "guardian",
+        "quietcorpus.pipelines.runners.job_server": "guardian",
         "deploy.master.Master": "Spark master",
         "deploy.worker.Worker": "Spark worker",
         "CoarseGrainedExecutorBackend": "executor",

@@ -36,8 +36,8 @@ from quietcorpus.indexes.search import EXACT, Searching
 from quietcorpus.indexes.tokenizer import tokenize
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.artefacts.distances import matched
-from quietcorpus.pipelines.calibrate.words import read_search
+from quietcorpus.pipelines.kinds.words.calibrate import read_search
+from quietcorpus.pipelines.prepare.distances import matched
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.privatizers.words import WordMechanism, WordPrivatizer, WordsParameters
 from quietcorpus.transforms.reading.documents import Documents

@@ -20,9 +20,9 @@ from quietcorpus.indexes.search import EXACT
 from quietcorpus.indexes.within import Within
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.mechanisms.tem import radius_of
-from quietcorpus.pipelines.artefacts.distances import distance, matched
 from quietcorpus.pipelines.card.document_losses import DocumentBudget, document_epsilon
-from quietcorpus.pipelines.kinds.word_meaning import law_of
+from quietcorpus.pipelines.kinds.words.job import law_of
+from quietcorpus.pipelines.prepare.distances import distance, matched
 from quietcorpus.transforms.privatizers.words import WordMechanism
 
 WORDS, DRAWS, NEIGHBOURS = 512, 1_000, 10

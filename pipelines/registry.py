@@ -10,8 +10,6 @@ import pkgutil
 from dataclasses import dataclass
 from typing import Any
 
-_PIPELINES = "quietcorpus.pipelines"
-
 
 @dataclass(frozen=True)
 class KindParts:
@@ -42,29 +40,34 @@ class KindParts:
     columns: tuple[str, ...] = ()
 
     @classmethod
-    def of_module(cls, module: str, name: str, *columns: str) -> KindParts:
-        """Return the parts of a kind whose modules and classes are named alike in every wing."""
+    def of_package(cls, kind: str, name: str, *columns: str) -> KindParts:
+        """Return the parts of a kind of this project, all in its package `pipelines/kinds/KIND/`.
+
+        `name` is the one that its classes begin with.
+        """
+        package = f"quietcorpus.pipelines.kinds.{kind.replace('-', '_')}"
         return cls(
-            block=f"{_PIPELINES}.schema.{module}:{name}Spec",
-            mechanism=f"{_PIPELINES}.card.{module}:{name}Mechanism",
-            resolve=f"{_PIPELINES}.kinds.{module}:resolve",
-            audits=f"{_PIPELINES}.audit.{module}:audits",
-            canaries=f"{_PIPELINES}.canaries.{module}:game",
-            study=f"{_PIPELINES}.evaluate.{module}:{name}Study",
-            check=f"{_PIPELINES}.card.{module}:check",
+            block=f"{package}.spec:{name}Spec",
+            mechanism=f"{package}.card:{name}Mechanism",
+            resolve=f"{package}.job:resolve",
+            audits=f"{package}.checks:audits",
+            canaries=f"{package}.checks:game",
+            study=f"{package}.study:{name}Study",
+            check=f"{package}.card:check",
             columns=columns,
         )
 
 
 _KINDS = {
-    "bag-of-words": KindParts.of_module("bags", "BagOfWords", "terms", "counts", "bins"),
-    "histogram": KindParts.of_module("histogram", "Histogram"),
-    "words": KindParts.of_module("words", "Words", "text"),
-    "sentence-embeddings": KindParts.of_module(
-        "sentences", "Sentences", "candidate", "recoded", "embedding"
-    ),
-    "word-embeddings": KindParts.of_module("embeddings", "WordEmbeddings"),
-    "public-texts": KindParts.of_module("public_texts", "PublicTexts"),
+    kind: KindParts.of_package(kind, *given)
+    for kind, *given in (
+        ("bag-of-words", "BagOfWords", "terms", "counts", "bins"),
+        ("histogram", "Histogram"),
+        ("words", "Words", "text"),
+        ("sentence-embeddings", "Sentences", "candidate", "recoded", "embedding"),
+        ("word-embeddings", "WordEmbeddings"),
+        ("public-texts", "PublicTexts"),
+    )
 }
 
 

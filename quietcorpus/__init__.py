@@ -54,8 +54,8 @@ from .text_calibration import calibrate_public_texts, calibrate_rounds
 if TYPE_CHECKING:
     from quietcorpus.pipelines.card.loading import LoadedRelease
     from quietcorpus.pipelines.card.model import Card
-    from quietcorpus.pipelines.engine.engine import GraphIsValid
     from quietcorpus.pipelines.release.dry_run import DryRun
+    from quietcorpus.pipelines.runners.engine import GraphIsValid
     from quietcorpus.pipelines.schema.spec import Spec
 
     from .privatizer import Privatizer
@@ -102,7 +102,7 @@ __all__ = [
 _LATER = {
     "Card": "quietcorpus.pipelines.card.model",
     "DryRun": "quietcorpus.pipelines.release.dry_run",
-    "GraphIsValid": "quietcorpus.pipelines.engine.engine",
+    "GraphIsValid": "quietcorpus.pipelines.runners.engine",
     "LoadedRelease": "quietcorpus.pipelines.card.loading",
     "Privatizer": "quietcorpus.privatizer",
     "Spec": "quietcorpus.pipelines.schema.spec",

@@ -66,7 +66,7 @@ def build_index(
         InputError: anything that a person can fix.
     """
     whole(0, seed=seed)
-    from quietcorpus.pipelines.artefacts import word_index as job
+    from quietcorpus.pipelines.prepare import word_index as job
 
     rule, spoken = tokenizer_and_language(tokenizer, language)
     return job.build(
@@ -136,7 +136,7 @@ def build_candidates(
     whole(2, clusters=clusters)
     whole(1, 1000, projections=projections, most_sentences=most_sentences)
     whole(0, seed=seed)
-    from quietcorpus.pipelines.artefacts import candidates as job
+    from quietcorpus.pipelines.prepare import candidates as job
 
     return job.build(
         fspath(source),
@@ -187,7 +187,7 @@ def build_vocabulary(
 
     rule = tokenizer or (ICU_WORDS_NAME if language in RULES else UNICODE_WORDS.name)
     named = named_tokenizer(rule, language if Tokenizer(rule).takes_language else None)
-    from quietcorpus.pipelines.artefacts import vocabulary as job
+    from quietcorpus.pipelines.prepare import vocabulary as job
 
     return job.build(fspath(output), language=language, words=words, tokenizer=named)
 
@@ -230,7 +230,7 @@ def build_pool(
         InputError: anything that a person can fix.
     """
     whole(0, seed=seed)
-    from quietcorpus.pipelines.artefacts import pool as job
+    from quietcorpus.pipelines.prepare import pool as job
 
     rule, spoken = tokenizer_and_language(tokenizer, language)
     return job.build(
@@ -274,7 +274,7 @@ def narrow_pool(
     Raises:
         InputError: anything that a person can fix.
     """
-    from quietcorpus.pipelines.artefacts import narrowed_pool as job
+    from quietcorpus.pipelines.kinds.public_texts import narrowed_pool as job
 
     return job.narrow(
         fspath(release), fspath(pool), fspath(output), encoder=encoder, progress=progress
@@ -320,7 +320,7 @@ def search_report(
     given = None if probes is None else tuple(probes)
     for number in given or ():
         whole(probes=number)
-    from quietcorpus.pipelines.calibrate import search_report as job
+    from quietcorpus.pipelines.kinds.words import search_report as job
     from quietcorpus.transforms.artefacts.word_index import IndexSource
 
     settings = job.ReportSettings(exact_numbers(epsilons), given, queries, words, draws, seed)

@@ -12,13 +12,12 @@ transforms promise, and what no pipeline around them can.
 
 from __future__ import annotations
 
-from quietcorpus.pipelines.compose.bags import PrivatizeBags, ReleasedBags
 from quietcorpus.pipelines.compose.base import Released
-from quietcorpus.pipelines.compose.embeddings import LearnEmbeddings
-from quietcorpus.pipelines.compose.histogram import ReleaseHistogram
-from quietcorpus.pipelines.compose.sentences import DrawCandidates
-from quietcorpus.pipelines.compose.vocabulary import SelectVocabulary
-from quietcorpus.pipelines.compose.words import PrivatizeWords
+from quietcorpus.pipelines.kinds.bag_of_words.beam import PrivatizeBags, ReleasedBags
+from quietcorpus.pipelines.kinds.histogram.beam import ReleaseHistogram, SelectVocabulary
+from quietcorpus.pipelines.kinds.sentence_embeddings.beam import DrawCandidates
+from quietcorpus.pipelines.kinds.word_embeddings.beam import LearnEmbeddings
+from quietcorpus.pipelines.kinds.words.beam import PrivatizeWords
 
 __all__ = [
     "DrawCandidates",

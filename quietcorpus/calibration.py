@@ -18,8 +18,8 @@ from .arguments import (
 from .places import Place, absolute, process_restored
 
 if TYPE_CHECKING:
-    from quietcorpus.pipelines.calibrate.bags import Calibrated
-    from quietcorpus.pipelines.calibrate.sentences import CalibratedEmbedding
+    from quietcorpus.pipelines.kinds.bag_of_words.calibrate import Calibrated
+    from quietcorpus.pipelines.kinds.sentence_embeddings.calibrate import CalibratedEmbedding
 
 TriedMap: TypeAlias = Literal["frequency", "random", "none"]
 """A compression map that `calibrate_bags` can try."""
@@ -95,9 +95,9 @@ def calibrate_words(
     between_0_and_1(confidence=confidence)
     from quietcorpus.evaluation.demands import demanded
     from quietcorpus.indexes.search import EXACT
-    from quietcorpus.pipelines.artefacts.weights import read_weights
-    from quietcorpus.pipelines.calibrate import words as job
-    from quietcorpus.pipelines.calibrate.words_report import WordSettings
+    from quietcorpus.pipelines.kinds.words import calibrate as job
+    from quietcorpus.pipelines.kinds.words.calibrate_report import WordSettings
+    from quietcorpus.pipelines.prepare.weights import read_weights
     from quietcorpus.transforms.artefacts.word_index import IndexSource
     from quietcorpus.transforms.privatizers.words import (
         WordMechanism,
@@ -178,8 +178,8 @@ def compare_indexes(
     whole(words=words, workers=workers)
     whole(1, 1_000_000, draws=draws)
     whole(0, seed=seed)
-    from quietcorpus.pipelines.calibrate import comparison as job
-    from quietcorpus.pipelines.calibrate.comparison_report import ComparisonSettings
+    from quietcorpus.pipelines.kinds.words import compare as job
+    from quietcorpus.pipelines.kinds.words.compare_report import ComparisonSettings
     from quietcorpus.transforms.artefacts.word_index import IndexSource
 
     settings = ComparisonSettings(exact_numbers(epsilons), words, draws, exact(eta), seed)
@@ -242,8 +242,8 @@ def calibrate_bags(
     whole(2, runs=runs)
     whole(0, seed=seed)
     from quietcorpus.indexes.compression import Method
-    from quietcorpus.pipelines.calibrate import bags as job
-    from quietcorpus.pipelines.calibrate.bag_documents import documents_of
+    from quietcorpus.pipelines.kinds.bag_of_words import calibrate as job
+    from quietcorpus.pipelines.kinds.bag_of_words.calibrate_documents import documents_of
     from quietcorpus.transforms.installed import require_installed
 
     require_installed("tomotopy", extra="evaluate")
@@ -302,7 +302,7 @@ def calibrate_sentences(
     """
     whole(10, documents=documents)
     whole(0, seed=seed)
-    from quietcorpus.pipelines.calibrate import sentences as job
+    from quietcorpus.pipelines.kinds.sentence_embeddings import calibrate as job
     from quietcorpus.transforms.artefacts.candidates import CandidatesSource
     from quietcorpus.transforms.artefacts.encoder import EncoderSource
     from quietcorpus.transforms.reading.documents import Corpus

@@ -68,16 +68,16 @@ def release(
         GraphIsValid: `beam_options` ask for a dry run, and the job's graph is valid.
     """
     above_zero(deadline=deadline, worker_timeout=worker_timeout)
-    from quietcorpus.pipelines.engine.local_workers import server_ahead
+    from quietcorpus.pipelines.runners.local_workers import server_ahead
 
     options = tuple(beam_options)
     with server_ahead(workers, options), process_restored():
         with uncollected():
-            from quietcorpus.pipelines.engine.engine import Engine
-            from quietcorpus.pipelines.engine.interruption import deadline as kept
             from quietcorpus.pipelines.release import existing, needs
             from quietcorpus.pipelines.release.recorder import recorded
             from quietcorpus.pipelines.release.release import release as make
+            from quietcorpus.pipelines.runners.engine import Engine
+            from quietcorpus.pipelines.runners.interruption import deadline as kept
             from quietcorpus.pipelines.schema.loading import as_spec
 
             from .compiled import load_numba
@@ -311,7 +311,7 @@ def reconstruct(
         StageError: a worker ended.
     """
     whole(factors=factors)
-    from quietcorpus.pipelines.reconstruct.reconstruct import reconstruct as make
+    from quietcorpus.pipelines.kinds.bag_of_words.reconstruct.reconstruct import reconstruct as make
 
     return make(
         fspath(release),
@@ -354,7 +354,7 @@ def vary(
         StageError: the command takes too long.
     """
     above_zero(minutes=minutes)
-    from quietcorpus.pipelines.vary.vary import vary as make
+    from quietcorpus.pipelines.kinds.public_texts.vary import vary as make
 
     if isinstance(command, str):
         raise InputError("command: give a list, the program and its arguments")

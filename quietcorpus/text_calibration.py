@@ -22,7 +22,7 @@ from .places import Place, absolute, process_restored
 
 if TYPE_CHECKING:
     from quietcorpus.mechanisms.vote_rounds import PureRounds, Rounds
-    from quietcorpus.pipelines.calibrate.public_texts_report import CalibratedVotes
+    from quietcorpus.pipelines.kinds.public_texts.calibrate_report import CalibratedVotes
 
 
 @checked
@@ -72,7 +72,7 @@ def calibrate_public_texts(
     whole(documents=documents)
     whole(2, runs=runs)
     whole(0, seed=seed)
-    from quietcorpus.pipelines.schema.public_texts import MOST_NEAREST
+    from quietcorpus.pipelines.kinds.public_texts.spec import MOST_NEAREST
     from quietcorpus.transforms.installed import require_installed
 
     for number in nearest:
@@ -87,8 +87,8 @@ def calibrate_public_texts(
         between_0_and_1(rounds=float(exact(rounds)))
     require_installed("dp_accounting", "flint", key="pools", extra="public-texts")
     require_installed("sklearn", extra="evaluate")
-    from quietcorpus.pipelines.calibrate import public_texts as job
-    from quietcorpus.pipelines.calibrate.public_tried import TriedPool, VotesSettings
+    from quietcorpus.pipelines.kinds.public_texts import calibrate as job
+    from quietcorpus.pipelines.kinds.public_texts.trials import TriedPool, VotesSettings
     from quietcorpus.transforms.reading.documents import Corpus
 
     settings = VotesSettings(
@@ -141,7 +141,7 @@ def calibrate_rounds(
     from quietcorpus.transforms.installed import require_installed
 
     require_installed("dp_accounting", "flint", key="epsilon", extra="public-texts")
-    from quietcorpus.pipelines.calibrate import rounds as job
+    from quietcorpus.pipelines.kinds.public_texts import rounds as job
 
     return job.calibrate(exact(epsilon), exact_delta, exact(share))
 

@@ -26,7 +26,7 @@ from quietcorpus.indexes import candidates
 from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
 from quietcorpus.pipelines.audit.audit import audits_of
-from quietcorpus.pipelines.kinds.prepare import prepare
+from quietcorpus.pipelines.jobs.kind import prepare
 
 DRAWS = 1000
 """Draws of each audit: enough to execute it, too few to find much."""

@@ -15,8 +15,8 @@ from quietcorpus.indexes.tokenizer import NAME
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.indexes.word_index import WordIndex, open_index, save
 from quietcorpus.indexes.word_index_manifest import IndexManifest
-from quietcorpus.pipelines.artefacts.distances import summary
-from quietcorpus.pipelines.calibrate.words_report import WordSettings
+from quietcorpus.pipelines.kinds.words.calibrate_report import WordSettings
+from quietcorpus.pipelines.prepare.distances import summary
 from quietcorpus.transforms.privatizers.words import WordMechanism
 
 FILES = ["calibration.json", "calibration.parquet", "calibration.png", "calibration.svg"]

@@ -11,8 +11,10 @@ from typing import Any, NamedTuple, Optional
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
+import pytest
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from machine import MASTER_KEY
+from small_specs import WEAK
 
 from quietcorpus.beam import PrivatizeWords
 from quietcorpus.mechanisms.keystream import ReleaseKey
@@ -103,3 +105,27 @@ def written(folder: Path, name: str) -> list[Any]:
     """Return the lines of a sink's files, in no order of theirs."""
     lines = [line for path in folder.glob(f"{name}-*") for line in path.read_text().splitlines()]
     return [json.loads(line) for line in sorted(lines)]
+
+
+@pytest.fixture(autouse=True)
+def master_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give launcher and workers, which are this process, one master key."""
+    monkeypatch.setenv("QUIETCORPUS_MASTER_KEY", MASTER_KEY)
+
+
+@pytest.fixture
+def words_of(word_index: Path) -> Make:
+    """Makes the transform, at so small an epsilon that little of a word is left."""
+
+    def make(release: str = "test", **changes: Any) -> PrivatizeWords:
+        given: dict[str, Any] = {
+            "index": word_index,
+            "mechanism": "brr",
+            "epsilon": 0.05,
+            "text": "body",
+            "id": "number",
+            "keep": ["product"],
+        }
+        return PrivatizeWords(release, **{"accept": WEAK} | given | changes)
+
+    return make

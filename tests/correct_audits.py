@@ -40,23 +40,26 @@ from quietcorpus.mechanisms.skip_gram import SkipGram
 from quietcorpus.mechanisms.user_training import Training
 from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
 from quietcorpus.mechanisms.votes import Votes
-from quietcorpus.pipelines.audit import bags as audit_bags
-from quietcorpus.pipelines.audit import embeddings, public_texts, sentences
-from quietcorpus.pipelines.audit import words as audit_words
-from quietcorpus.pipelines.audit.embedded_words import besides_words
 from quietcorpus.pipelines.audit.inputs import made_up_words
-from quietcorpus.pipelines.audit.sentence_documents import Releases
-from quietcorpus.pipelines.audit.vocabulary import of_vocabulary
-from quietcorpus.pipelines.audit.word_documents import HeldIndex
-from quietcorpus.pipelines.kinds.embeddings_counted import CountedEmbeddingsKind
-from quietcorpus.pipelines.kinds.embeddings_trained import TrainedEmbeddingsKind
-from quietcorpus.pipelines.kinds.embeddings_users import UserCorpus
-from quietcorpus.pipelines.kinds.limited_precision import VocabularyStep
-from quietcorpus.pipelines.kinds.public_texts_users import UserTextsKind
-from quietcorpus.pipelines.kinds.public_texts_votes import PublicTextsKind, votes_by
-from quietcorpus.pipelines.kinds.user_budgets import BudgetedUsers
-from quietcorpus.pipelines.schema.embeddings import WordEmbeddingsSpec
-from quietcorpus.pipelines.schema.public_texts import PublicTextsSpec
+from quietcorpus.pipelines.jobs.user_budgets import BudgetedUsers
+from quietcorpus.pipelines.kinds.bag_of_words import checks as audit_bags
+from quietcorpus.pipelines.kinds.histogram.job import VocabularyStep
+from quietcorpus.pipelines.kinds.histogram.token_checks import of_vocabulary
+from quietcorpus.pipelines.kinds.public_texts import checks as public_texts
+from quietcorpus.pipelines.kinds.public_texts.job import PublicTextsKind, UserTextsKind, votes_by
+from quietcorpus.pipelines.kinds.public_texts.spec import PublicTextsSpec
+from quietcorpus.pipelines.kinds.sentence_embeddings import checks as sentences
+from quietcorpus.pipelines.kinds.sentence_embeddings.checks import besides_words
+from quietcorpus.pipelines.kinds.sentence_embeddings.documents import Releases
+from quietcorpus.pipelines.kinds.word_embeddings import checks as embeddings
+from quietcorpus.pipelines.kinds.word_embeddings.job import (
+    CountedEmbeddingsKind,
+    TrainedEmbeddingsKind,
+)
+from quietcorpus.pipelines.kinds.word_embeddings.spec import WordEmbeddingsSpec
+from quietcorpus.pipelines.kinds.word_embeddings.user_corpus import UserCorpus
+from quietcorpus.pipelines.kinds.words import checks as audit_words
+from quietcorpus.pipelines.kinds.words.laws import HeldIndex
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
 from quietcorpus.transforms.artefacts.pool import PoolSource
 from quietcorpus.transforms.privatizers.bags import BagOfWordsParameters

@@ -13,7 +13,7 @@ import pyarrow as pa
 from correct_audits import NORMS, Patch
 
 import quietcorpus.transforms.users.users
-from quietcorpus.pipelines.kinds.user_budgets import BudgetedUsers
+from quietcorpus.pipelines.jobs.user_budgets import BudgetedUsers
 from quietcorpus.transforms.reading.spelling import as_text
 from quietcorpus.transforms.users.users import Users
 

@@ -13,8 +13,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from quietcorpus.pipelines.engine.fork_server import _Server, _Sources
-from quietcorpus.pipelines.engine.worker import _run
+from quietcorpus.pipelines.runners.fork_server import _Server, _Sources
+from quietcorpus.pipelines.runners.worker import _run
 
 
 def executable(folder: Path) -> Path:

@@ -16,7 +16,7 @@ PATIENCE_SECONDS = 20
 # Stands for a worker: it puts what it is into a file of its own, and does as it is told.
 WORKER = """
 import json, os, random, signal, sys, time
-from quietcorpus.pipelines.engine import fork_server
+from quietcorpus.pipelines.runners import fork_server
 fork_server.PRELOADED = ()
 fork_server._IDLE_SECONDS = float(os.environ["IDLE"])
 fork_server._load_kernels = lambda: time.sleep(float(os.environ["LOADING"]))

@@ -32,7 +32,7 @@ LAUNCHER = {"SPARK_LOCAL_IP": "127.0.0.1", **JAVA}
 KEPT = "--environment_cache_millis=20000"
 """Python workers stay from one stage to the next: to start them takes a third of a small job."""
 _QUICK_COMMAND = (
-    "from quietcorpus.pipelines.engine import heartbeat; heartbeat._BEAT_SECONDS = 1; "
+    "from quietcorpus.pipelines.runners import heartbeat; heartbeat._BEAT_SECONDS = 1; "
     "heartbeat._LOOK_SECONDS = 1; from quietcorpus.cli.main import main; main()"
 )
 # What the scripts, Spark and Flink say of a port that another process has.

@@ -44,7 +44,7 @@ from quietcorpus.mechanisms.truncation import Box, NoisyMeans, Truncation
 from quietcorpus.mechanisms.user_training import Training
 from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
 from quietcorpus.mechanisms.votes import Votes
-from quietcorpus.pipelines.kinds.training_workers import STAGE
+from quietcorpus.pipelines.kinds.word_embeddings.training import STAGE
 from quietcorpus.transforms import vocabulary
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.artefacts.files import FileSource

@@ -11,7 +11,7 @@ import socket
 import sys
 
 _POLL_SECONDS = 1
-_WORKER = ["-P", "-m", "quietcorpus.pipelines.engine.worker"]
+_WORKER = ["-P", "-m", "quietcorpus.pipelines.runners.worker"]
 
 
 def main() -> None:

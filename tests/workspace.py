@@ -131,8 +131,8 @@ class Workspace:
 
     def release_here(self, changes: Mapping[str, Any], **given: Any) -> None:
         """The same in this process, which keeps what is slow to load, such as encoders."""
-        from quietcorpus.pipelines.engine.engine import Engine
         from quietcorpus.pipelines.release.release import release
+        from quietcorpus.pipelines.runners.engine import Engine
         from quietcorpus.pipelines.schema.loading import load_spec
 
         source = changes.get("input", {}).get("path", "input/corpus.jsonl")

@@ -15,7 +15,7 @@ from quietcorpus.mechanisms.guarantees import shown_up
 from quietcorpus.transforms.errors import StageError
 
 from .. import registry
-from ..kinds.prepare import prepare
+from ..jobs.kind import prepare
 from ..schema.spec import Spec
 from ..storage import files as storage
 from ..storage.output import Output, refuse_in_release

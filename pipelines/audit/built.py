@@ -30,10 +30,10 @@ from quietcorpus.mechanisms.votes import Votes
 from quietcorpus.transforms.reading.sources import plan
 from quietcorpus.transforms.shards import Written, make_shards
 
-from ..engine.engine import Engine
-from ..kinds.job import Job
-from ..kinds.kind import Kind
-from ..kinds.run_files import read_run_files
+from ..jobs.job import Job
+from ..jobs.kind import Kind
+from ..jobs.run_files import read_run_files
+from ..runners.engine import Engine
 from ..schema.mechanism import MechanismSpec
 from ..schema.spec import InputSpec, Spec
 from ..terminal.observer import Observer

@@ -16,9 +16,9 @@ from quietcorpus.transforms.errors import InputError, StageError
 
 from .. import registry
 from ..card.loading import load
-from ..engine.engine import Engine
-from ..kinds.prepare import prepare
+from ..jobs.kind import prepare
 from ..release.release import release
+from ..runners.engine import Engine
 from ..schema.mechanism import MechanismSpec
 from ..schema.spec import Spec
 from ..storage import files as storage

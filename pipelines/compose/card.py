@@ -22,7 +22,7 @@ from ..card.parameters import Part
 from ..card.weakness import accepted, of_guarantee, of_key
 from ..environment.keys import configured_master_key
 from ..environment.version import software
-from ..kinds.kind import Account, Kind
+from ..jobs.kind import Account, Kind
 from ..release.describe import mechanism
 from ..schema.mechanism import MechanismSpec
 from .spec import RowsSpec

@@ -36,7 +36,7 @@ from quietcorpus.transforms.reading.documents import Documents
 from quietcorpus.transforms.reading.identifiers import TAG, Covered, RefuseRepeated
 
 from ..card.weakness import of_documents, refuse
-from ..kinds.kept_columns import SAMPLE, doubts, refuse_copies
+from ..jobs.kept_columns import SAMPLE, doubts, refuse_copies
 from ..schema.values import Reason
 from .spec import RowsSpec, labelled
 

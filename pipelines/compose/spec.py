@@ -23,7 +23,7 @@ from ..environment.keys import (
     WorkerKey,
     configured_master_key,
 )
-from ..kinds.kind import Kind
+from ..jobs.kind import Kind
 from ..schema.errors import one_line, plain
 from ..schema.mechanism import MechanismSpec, block_of
 from ..schema.spec import check_kept

@@ -84,3 +84,8 @@ def _folder(module: str) -> Path:
     assert found is not None
     assert found.origin is not None
     return Path(found.origin).parent
+
+
+def versions_of(*packages: str) -> str:
+    """Return the installed versions of these packages."""
+    return ", ".join(f"{name} {_version(name)}" for name in packages)

@@ -17,7 +17,7 @@ from quietcorpus.transforms.errors import InputError, cut, redacted, shown
 from .. import registry
 from ..card.model import Card
 from ..card.verify import verify
-from ..kinds.prepare import prepare
+from ..jobs.kind import prepare
 from ..release.existing import whole_difference
 from ..schema.loading import load_spec
 from ..schema.spec import Spec

@@ -19,26 +19,19 @@ from quietcorpus.evaluation.attacks.tradeoff import (
     Curve,
     Normals,
     Outcomes,
-    Profile,
 )
 from quietcorpus.evaluation.results import RATES, Observation
-from quietcorpus.mechanisms.accounting import loss_distribution
-from quietcorpus.mechanisms.clipped_sum import STEPS
 from quietcorpus.mechanisms.deep_candidate import DeepCandidate
 from quietcorpus.mechanisms.filters import Concentrated
 from quietcorpus.mechanisms.guarantees import Guarantee, LimitedPrecision, Spending
 from quietcorpus.mechanisms.projected_mean import STEPS as RADIUS
 from quietcorpus.mechanisms.projected_mean import ProjectedMean
-from quietcorpus.mechanisms.pure_votes import PureVotes
 from quietcorpus.mechanisms.truncation import STEPS as BOX
 from quietcorpus.mechanisms.truncation import Truncation
 
 from ..card.model import Card
 from ..card.together import noise_together, together
-from ..kinds.embeddings_trained import TrainedEmbeddingsKind
-from ..kinds.kind import Kind
-from ..kinds.public_texts_users import UserTextsKind
-from ..kinds.public_texts_votes import PublicTextsKind
+from ..jobs.kind import Kind
 
 MEASURE = "definition"
 EXACT = "by the noise's exact law"
@@ -54,7 +47,6 @@ NOTE = (
 
 MOST_PASSAGES = 1_000
 _MOST_SHIFT = 1 << 13
-_EPSILONS = np.concatenate([np.linspace(0, 10, 1001), np.linspace(10, 100, 181)[1:]])
 
 Counts = npt.NDArray[np.int64]
 
@@ -84,22 +76,12 @@ def powers(measure: str, subject: str, curve: Curve, group: str = "") -> Iterato
 
 
 def allowed(kind: Kind) -> tuple[Curve, str]:
-    """Return the most that a kind of Gaussian noise, users or documents allows; and by what.
+    """Return the most that a kind allows by its Gaussian noise, or by its budget; and by what.
 
     For kinds of limited precision there is `of_stages`, for sentences `of_sentences`.
     """
-    if isinstance(kind, TrainedEmbeddingsKind):
-        found = _of_training(kind)
-        if found is not None:
-            return found, EXACT
-    elif kind.concentrated is not None:
+    if kind.concentrated is not None:
         return of_gaussian(kind.concentrated), EXACT
-    elif isinstance(kind, PublicTextsKind) and isinstance(kind.voting.votes, PureVotes):
-        votes = kind.voting.votes
-        shifts = list(votes.weights)
-        if isinstance(kind, UserTextsKind):
-            shifts = [max(kind.voting.norms.most.values())]  # all in one place is the worst
-        return Outcomes.of_geometric(float(votes.rate), np.array([shifts])), EXACT
     return of_total(kind.cost)
 
 
@@ -109,7 +91,7 @@ def of_total(total: Guarantee) -> tuple[Curve, str]:
     return Outcomes.of_guarantee(float(total.epsilon), delta), BOUNDED
 
 
-def of_rounds(kind: PublicTextsKind) -> Curve | None:
+def of_rounds(kind: Kind) -> Curve | None:
     """Return what this release and the one that narrowed its pool allow; None without the latter.
 
     It is for one unit of both corpora. By both laws where both are Gaussian, by epsilon and delta
@@ -210,26 +192,3 @@ def passages_of(
         terms[generator.permutation(np.arange(offsets[i], offsets[i + 1]))[:most]].astype(np.int64)
         for i in some.tolist()
     ]
-
-
-def _of_training(kind: TrainedEmbeddingsKind) -> Curve | None:
-    """Return the curve of sampled steps and of the vocabulary; None where it is too costly."""
-    from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
-
-    most = max(kind.schedule.groups, key=lambda group: (group.rate, group.steps))
-    noise, steps = kind.schedule.noise_multiplier, min(most.steps, kind.until)
-    selection = kind.corpus.selection
-    chosen = selection.concentrated if selection else Concentrated(Fraction(0))
-    if most.rate == 1:
-        return of_gaussian(Concentrated(steps / (2 * noise**2)) + chosen)
-    found = loss_distribution(most.rate, noise, steps)
-    if found is None:
-        return None
-    losses = found.distribution
-    if selection:
-        own = float(selection.noise.deviation / STEPS)
-        losses = losses.compose(
-            from_gaussian_mechanism(own, value_discretization_interval=found.interval)
-        )
-    deltas = np.array(losses.get_delta_for_epsilon(_EPSILONS)) + found.error + float(chosen.delta)
-    return Profile(_EPSILONS, np.minimum(deltas, 1.0))

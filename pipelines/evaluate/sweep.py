@@ -14,7 +14,7 @@ from quietcorpus.evaluation.results import POINT, MeasuredDraw, Observation, Set
 from quietcorpus.transforms.errors import InputError, shown
 from quietcorpus.transforms.installed import require_installed
 
-from ..engine.parallel import ray_session
+from ..runners.parallel import ray_session
 from ..schema.loading import read_yaml
 from ..storage import files as storage
 from ..terminal.progress import Steps

@@ -12,7 +12,7 @@ from quietcorpus.indexes.letters import SPELLED
 from quietcorpus.indexes.segmentation import DIVIDED
 from quietcorpus.indexes.tokenizers import EXTRA, ICU_WORDS_NAME
 
-from ..artefacts.vocabulary import LISTED
+from ..prepare.vocabulary import LISTED
 from ..schema.loading import as_spec
 from .answers import Answers, Protected, Wanted
 from .lines import line, note, quoted

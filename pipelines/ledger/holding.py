@@ -12,7 +12,7 @@ from quietcorpus.transforms.errors import StageError
 from ..card import model as card
 from ..card.parameters import NoiseEntry
 from ..card.together import MADE_BY
-from ..kinds.kind import Kind, asked
+from ..jobs.kind import Kind, asked
 from ..schema.spec import Spec
 from .book import Ledger
 from .caps import Cost

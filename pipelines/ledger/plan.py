@@ -10,8 +10,7 @@ from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.errors import CapReached, InputError
 
 from ..card.parameters import parameters, total_cost
-from ..kinds.kind import Kind
-from ..kinds.prepare import prepare
+from ..jobs.kind import Kind, prepare
 from ..schema.loading import load_spec
 from ..schema.spec import Spec
 from .book import Ledger

@@ -13,7 +13,7 @@ from quietcorpus.mechanisms.guarantees import ceiling, floor
 from quietcorpus.transforms.errors import InputError
 
 from ..card.parameters import parameters, total_cost
-from ..kinds.prepare import prepare
+from ..jobs.kind import prepare
 from ..schema.loading import load_spec
 from ..terminal.table import aligned
 from .book import Ledger

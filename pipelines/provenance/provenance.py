@@ -15,7 +15,7 @@ from quietcorpus.transforms.in_turn import in_turn
 from quietcorpus.transforms.reading.documents import Corpus, Documents, Plan
 from quietcorpus.transforms.reading.sources import plan, read, require_unchanged
 
-from ..engine.parallel import processors, threads
+from ..runners.parallel import processors, threads
 from ..schema.spec import Spec
 from ..terminal.progress import Display, Steps
 from . import report as reports

@@ -16,7 +16,7 @@ from quietcorpus.transforms.artefacts.pool import PoolSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import Corpus
 
-from ..artefacts.public_documents import batches
+from ..prepare.public_documents import batches
 from ..schema.spec import Spec
 
 

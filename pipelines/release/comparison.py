@@ -13,8 +13,8 @@ from quietcorpus.transforms.identify import IdentifyDocuments
 from quietcorpus.transforms.reading.identifiers import DIGEST_BYTES, TAG, kept
 from quietcorpus.transforms.shards import TALLIES, Tally
 
-from ..kinds.job import Job, refuse_repeated, splits_of
-from ..kinds.run_files import WriteRunFiles, read_run_files
+from ..jobs.job import Job, refuse_repeated, splits_of
+from ..jobs.run_files import WriteRunFiles, read_run_files
 from .tallies import check_passes, check_unchanged
 
 

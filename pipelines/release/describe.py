@@ -14,7 +14,7 @@ from ..card.block import resolved, stated
 from ..card.mechanism import Mechanism, class_of
 from ..card.model import Card
 from ..environment.version import code_digest, software
-from ..kinds.kind import Account, Kind
+from ..jobs.kind import Account, Kind
 from ..schema.mechanism import MechanismSpec
 from ..schema.spec import Spec
 

@@ -16,11 +16,11 @@ from quietcorpus.transforms.reading.documents import Plan
 from ..card import statements
 from ..card.model import Card
 from ..card.parameters import Parameters
-from ..engine.engine import Engine
 from ..environment.keys import master_key
 from ..environment.signing import RELEASE_KEY, configured_key
-from ..kinds.kind import Kind
+from ..jobs.kind import Kind
 from ..ledger.plan import of_run
+from ..runners.engine import Engine
 from ..schema.spec import Spec
 from ..schema.values import Reason
 from ..terminal.progress import Steps

@@ -13,7 +13,7 @@ from quietcorpus.transforms.outages import outage
 
 from ..card.block import stated
 from ..card.model import Card, LedgerEntry
-from ..kinds.prepare import prepare
+from ..jobs.kind import prepare
 from ..schema.spec import Spec
 from ..storage import files as storage
 from ..storage.output import Output

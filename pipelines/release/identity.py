@@ -15,7 +15,7 @@ from ..environment.version import (
     libraries,
     quietcorpus_version,
 )
-from ..kinds.kind import Kind, asked
+from ..jobs.kind import Kind, asked
 from ..schema.spec import Spec
 from ..storage.claims import MASTER_KEY, Run
 

@@ -25,8 +25,8 @@ from quietcorpus.transforms.errors import (
 from quietcorpus.transforms.outages import Requests, outage
 
 from ..card.model import Card
-from ..engine.engine import GraphIsValid
 from ..ledger.balances import Balance, balances
+from ..runners.engine import GraphIsValid
 from ..schema.spec import Spec
 from ..storage import files as storage
 from ..storage.output import Output

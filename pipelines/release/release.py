@@ -18,16 +18,15 @@ from quietcorpus.transforms.shards import Written, make_shards, staged_content
 from ..card import page
 from ..card.model import Card
 from ..card.weakness import Weakness, of_documents, of_key, refuse
-from ..engine.engine import Engine
-from ..engine.interruption import interruptible
 from ..environment.keys import WorkerKey, configured_master_key, master_key
 from ..environment.signing import RELEASE_KEY, SigningKey, configured_key
-from ..kinds import kept_columns
-from ..kinds.job import Job
-from ..kinds.kind import Kind
-from ..kinds.prepare import prepare
-from ..kinds.run_files import read_run_files
+from ..jobs import kept_columns
+from ..jobs.job import Job
+from ..jobs.kind import Kind, prepare
+from ..jobs.run_files import read_run_files
 from ..ledger.holding import HeldReservation, foresee, hold
+from ..runners.engine import Engine
+from ..runners.interruption import interruptible
 from ..schema.spec import Spec
 from ..schema.values import Reason
 from ..storage import files as storage

@@ -17,7 +17,7 @@ from quietcorpus.transforms.errors import StoreUnavailable, WorkerLost, client_e
 from quietcorpus.transforms.finished import records_in, with_records
 from quietcorpus.transforms.shards import Written, data_file
 
-from ..kinds.job import Job
+from ..jobs.job import Job
 from ..storage.files import listed
 from ..terminal.progress import Steps
 

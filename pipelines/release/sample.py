@@ -26,10 +26,10 @@ from quietcorpus.transforms.reading.parquet_files import text_bytes
 from quietcorpus.transforms.reading.sources import plan
 from quietcorpus.transforms.shards import make_shards
 
-from ..engine.engine import Engine
 from ..environment.keys import WorkerKey, master_key
-from ..kinds.job import Job
-from ..kinds.kind import Kind
+from ..jobs.job import Job
+from ..jobs.kind import Kind
+from ..runners.engine import Engine
 from ..schema.spec import Spec
 from ..terminal.observer import Observer
 

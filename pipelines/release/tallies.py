@@ -15,7 +15,7 @@ from quietcorpus.transforms.reading.sources import require_unchanged, states
 from quietcorpus.transforms.shards import Tally, Written, data_file
 
 from ..card.page import LARGEST, within
-from ..kinds.job import Job
+from ..jobs.job import Job
 from ..schema.spec import Spec
 
 _LOGGER = logging.getLogger("quietcorpus.release")

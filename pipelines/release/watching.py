@@ -12,8 +12,8 @@ from apache_beam import Pipeline
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.reports import Reader, Reports, Work, reporting
 
-from ..engine.engine import Engine
-from ..kinds.job import Job
+from ..jobs.job import Job
+from ..runners.engine import Engine
 from ..storage.staging import shards_written
 from ..terminal.observer import STAGES, Observer
 from ..terminal.progress import Pace

@@ -86,6 +86,6 @@ def calibrate_bags(source: str | None, **given: Any) -> Iterator[str]:
       quietcorpus calibrate bag-of-words 'public/*.parquet' --vocabulary words.txt --epsilons 1,2
       quietcorpus calibrate bag-of-words --histogram releases/words --epsilons 1,2
     """
-    from quietcorpus.pipelines.calibrate.bags import lines
+    from quietcorpus.pipelines.kinds.bag_of_words.calibrate import lines
 
     yield from lines(qc.calibrate_bags(source, **given))

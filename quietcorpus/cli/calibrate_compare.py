@@ -54,6 +54,6 @@ def calibrate_compare(first: str, second: str, output: str, **given: Any) -> Ite
       quietcorpus calibrate compare glove-300 fasttext-300 --epsilons 5,8,12,18,27,40 \\
         --output compared
     """
-    from quietcorpus.pipelines.calibrate.comparison_report import lines
+    from quietcorpus.pipelines.kinds.words.compare_report import lines
 
     yield from lines(qc.compare_indexes(first, second, output, **given))

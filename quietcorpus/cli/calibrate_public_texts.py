@@ -93,6 +93,6 @@ def calibrate_public_texts(source: str, **given: Any) -> Iterator[str]:
       quietcorpus calibrate public-texts reviews.parquet --pool pool-a --pool pool-b \\
         --label sentiment --epsilons 0.5,1 --delta 1e-6
     """
-    from quietcorpus.pipelines.calibrate.public_texts_report import lines
+    from quietcorpus.pipelines.kinds.public_texts.calibrate_report import lines
 
     yield from lines(qc.calibrate_public_texts(source, **given))

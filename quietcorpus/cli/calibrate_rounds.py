@@ -35,6 +35,6 @@ def calibrate_rounds(**given: Any) -> Iterator[str]:
     \b
       quietcorpus calibrate rounds --epsilon 0.5 --delta 1e-6
     """
-    from quietcorpus.pipelines.calibrate.rounds import lines
+    from quietcorpus.pipelines.kinds.public_texts.rounds import lines
 
     yield from lines(qc.calibrate_rounds(**given))

@@ -47,6 +47,6 @@ def calibrate_sentences(candidates: str, source: str, **given: Any) -> Iterator[
     sentences). For deep-candidate, closeness and depth are exact expectations; all else is an
     average over draws.
     """
-    from quietcorpus.pipelines.calibrate.sentences import lines
+    from quietcorpus.pipelines.kinds.sentence_embeddings.calibrate import lines
 
     yield from lines(qc.calibrate_sentences(candidates, source, **given))

@@ -117,6 +117,6 @@ def calibrate_words(index: str, output: str, **given: Any) -> Iterator[str]:
     a word at which documents of at most that many words keep to this epsilon and delta, whichever
     of their words are replaced.
     """
-    from quietcorpus.pipelines.calibrate.words_report import lines
+    from quietcorpus.pipelines.kinds.words.calibrate_report import lines
 
     yield from lines(qc.calibrate_words(index, output, **given))

@@ -349,12 +349,12 @@ def search_report(place: str, **given: Any) -> Iterator[str]:
     N_w and S_w, as `quietcorpus calibrate words` measures them. The engine faiss-ivf needs an index
     that was built with --search.
     """
-    from quietcorpus.pipelines.calibrate.search_report import lines
+    from quietcorpus.pipelines.kinds.words.search_report import lines
 
     yield from lines(qc.search_report(place, **given))
 
 
 def _shown(uri: str, words: list[str]) -> Iterator[str]:
-    from quietcorpus.pipelines.artefacts import showing as job
+    from quietcorpus.pipelines.prepare import showing as job
 
     yield from job.show(uri, words)

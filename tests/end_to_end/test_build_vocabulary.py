@@ -16,7 +16,7 @@ import quietcorpus as qc
 from quietcorpus.indexes.listed_words import ListedWords
 from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.pipelines.artefacts.vocabulary import LISTED
+from quietcorpus.pipelines.prepare.vocabulary import LISTED
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

@@ -19,7 +19,7 @@ from embedding_releases import (
 )
 from sentence_releases import refusal
 
-from quietcorpus.pipelines.kinds.prepare import prepare as prepare_kind
+from quietcorpus.pipelines.jobs.kind import prepare as prepare_kind
 from quietcorpus.pipelines.schema.loading import load_spec
 from quietcorpus.transforms.errors import InputError
 

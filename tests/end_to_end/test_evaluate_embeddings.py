@@ -21,12 +21,12 @@ from embedding_releases import common_words, documents, embeddings, write_corpus
 from evaluations import CANARY, assert_silent, content_of, evaluate, figures
 from machine import wait_until
 
-from quietcorpus.pipelines.evaluate import embeddings as study_of_embeddings
 from quietcorpus.pipelines.evaluate.comparison import Comparison
 from quietcorpus.pipelines.evaluate.corpus import Columns, Sample
 from quietcorpus.pipelines.evaluate.definition import EXACT
+from quietcorpus.pipelines.kinds.word_embeddings import study as study_of_embeddings
+from quietcorpus.pipelines.kinds.word_embeddings.spec import WordEmbeddingsSpec
 from quietcorpus.pipelines.release.release import release as real_release
-from quietcorpus.pipelines.schema.embeddings import WordEmbeddingsSpec
 from quietcorpus.pipelines.schema.loading import load_spec
 from quietcorpus.pipelines.schema.spec import Spec
 from quietcorpus.pipelines.storage.files import read_table

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from ledgers import PRECISION, opened, records, refusal, shown, spec, used
 
-from quietcorpus.pipelines.kinds.bags import BagOfWordsKind
-from quietcorpus.pipelines.kinds.run_files import read_run_files
+from quietcorpus.pipelines.jobs.run_files import read_run_files
+from quietcorpus.pipelines.kinds.bag_of_words.job import BagOfWordsKind
 from quietcorpus.pipelines.ledger.holding import HeldReservation
 from quietcorpus.pipelines.release import comparison
 from quietcorpus.transforms.errors import InputError, StageError

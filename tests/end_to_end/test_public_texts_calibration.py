@@ -16,7 +16,7 @@ import quietcorpus as qc
 from quietcorpus.evaluation.features import split
 from quietcorpus.indexes.pool import open_pool
 from quietcorpus.mechanisms.deep_candidate import on_grid
-from quietcorpus.pipelines.calibrate.public_texts_report import lines
+from quietcorpus.pipelines.kinds.public_texts.calibrate_report import lines
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

@@ -25,9 +25,9 @@ from users_on_topics import corpus as users
 import quietcorpus as qc
 from quietcorpus.mechanisms.guarantees import UserPrivacy
 from quietcorpus.mechanisms.votes import Votes
-from quietcorpus.pipelines.calibrate.public_texts_report import lines
-from quietcorpus.pipelines.calibrate.rounds import lines as lines_of_rounds
 from quietcorpus.pipelines.card.verify import verify
+from quietcorpus.pipelines.kinds.public_texts.calibrate_report import lines
+from quietcorpus.pipelines.kinds.public_texts.rounds import lines as lines_of_rounds
 from quietcorpus.pipelines.schema.loading import load_spec
 
 if TYPE_CHECKING:

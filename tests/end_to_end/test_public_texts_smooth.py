@@ -32,10 +32,10 @@ from quietcorpus.indexes.pool import open_pool
 from quietcorpus.mechanisms.clipped_sum import STEPS
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.vote_estimates import smoothed
-from quietcorpus.pipelines.kinds import public_texts_votes
-from quietcorpus.pipelines.kinds.public_texts_votes import PublicTextsKind
+from quietcorpus.pipelines.kinds.public_texts import job as public_texts_votes
+from quietcorpus.pipelines.kinds.public_texts.job import PublicTextsKind
+from quietcorpus.pipelines.kinds.public_texts.spec import PublicTextsSpec
 from quietcorpus.pipelines.schema.loading import load_spec
-from quietcorpus.pipelines.schema.public_texts import PublicTextsSpec
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

@@ -138,7 +138,7 @@ def test_what_another_run_has_finished_is_not_kept(other: str, workspace: Worksp
     # It is gone before the run writes: what is deleted at its end may have been used.
     code = f"""
 import os
-from quietcorpus.pipelines.kinds.bags import BagOfWordsKind
+from quietcorpus.pipelines.kinds.bag_of_words.job import BagOfWordsKind
 BagOfWordsKind.check = lambda *_: print(os.path.exists({str(left)!r}))
 from quietcorpus.cli.main import main
 main()

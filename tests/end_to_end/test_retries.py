@@ -15,7 +15,7 @@ from apache_beam.runners.portability.fn_api_runner import fn_runner
 from machine import MASTER_KEY, OTHER_KEY
 from retries import FailsOnce, run_on, tables
 
-import quietcorpus.pipelines.kinds.job
+import quietcorpus.pipelines.jobs.job
 from quietcorpus.pipelines.schema.loading import load_spec
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def test_retried_and_repeated_bundles_do_not_matter(
     spec = load_spec(str(several_files.spec(CHANGES)))
     once = run_on(fn_runner.FnApiRunner(), spec, several_files.folder / "once")
     twice = run_on(fn_runner.FnApiRunner(bundle_repeat=1), spec, several_files.folder / "twice")
-    monkeypatch.setattr(quietcorpus.pipelines.kinds.job, "ReleaseShards", FailsOnce)
+    monkeypatch.setattr(quietcorpus.pipelines.jobs.job, "ReleaseShards", FailsOnce)
     staging = several_files.folder / "retried"
     retried = run_on(BundleBasedDirectRunner(), spec, staging)
     assert len(list(staging.glob("failed-*"))) == 2

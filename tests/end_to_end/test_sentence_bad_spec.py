@@ -125,6 +125,6 @@ def test_texts_that_candidates_lack(workspace: Workspace, sentences: Sentences) 
 
 
 def test_keys_that_do_not_belong_there(workspace: Workspace, sentences: Sentences) -> None:
-    # The others are in tests/pipelines/schema/test_sentences.py.
+    # The others are in tests/pipelines/kinds/sentence_embeddings/test_spec.py.
     message = workspace.refused(sentences(mechanism="truncation"))
     assert message.endswith("mechanism.utility: is for deep-candidate alone")

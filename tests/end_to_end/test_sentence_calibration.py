@@ -18,9 +18,9 @@ from quietcorpus.indexes.sentences import split
 from quietcorpus.mechanisms.deep_candidate import DeepCandidate, Utility
 from quietcorpus.mechanisms.keystream import KEY_BYTES, Addresses, Keystream, ReleaseKey
 from quietcorpus.mechanisms.projected_mean import DIRECTION_UNIT, NoisyProjections, ProjectedMean
-from quietcorpus.pipelines.artefacts.public_documents import chosen
-from quietcorpus.pipelines.calibrate import sentences as sentences_job
-from quietcorpus.pipelines.calibrate.sentences import CalibratedEmbedding, calibrate
+from quietcorpus.pipelines.kinds.sentence_embeddings import calibrate as sentences_job
+from quietcorpus.pipelines.kinds.sentence_embeddings.calibrate import CalibratedEmbedding, calibrate
+from quietcorpus.pipelines.prepare.public_documents import chosen
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
 from quietcorpus.transforms.privatizers.sentences import SentenceMechanism, ball, utilities

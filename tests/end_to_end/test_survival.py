@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 PATIENCE_SECONDS = 240
-WORKER = "quietcorpus.pipelines.engine.worker"
+WORKER = "quietcorpus.pipelines.runners.worker"
 SPEC: dict[str, Any] = {
     "input.path": "input/*.parquet",
     "input.id": "number",
@@ -33,7 +33,7 @@ SPEC: dict[str, Any] = {
 # The command, which gives up sooner: a store, and a worker that does not answer.
 IMPATIENT = """
 from quietcorpus.cli.main import main
-from quietcorpus.pipelines.engine import beam_patches
+from quietcorpus.pipelines.runners import beam_patches
 from quietcorpus.pipelines.environment import patience
 beam_patches.SILENT_SECONDS, patience.LONGEST_SECONDS = 40.0, 6.0
 main()

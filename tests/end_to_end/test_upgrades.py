@@ -30,7 +30,7 @@ STALE = (
     "STALE_SECONDS = 15 * 60.0",
     f"STALE_SECONDS = {STALE_SECONDS}.0",
 )
-LAW = ("pipelines/kinds/bags.py", '"documents": 1', '"documents": 2')
+LAW = ("pipelines/kinds/bag_of_words/job.py", '"documents": 1', '"documents": 2')
 """Changes of the software: a file, what is in it, and what a later version has there."""
 
 

@@ -12,8 +12,8 @@ import pytest
 from canaries import IN_PROCESS, assert_unseen, forms
 
 from quietcorpus.indexes.word_index import open_index
-from quietcorpus.pipelines.engine.engine import Engine
 from quietcorpus.pipelines.release.release import release
+from quietcorpus.pipelines.runners.engine import Engine
 from quietcorpus.pipelines.schema.loading import load_spec
 from quietcorpus.transforms.errors import InputError
 

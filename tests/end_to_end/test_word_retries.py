@@ -18,7 +18,7 @@ from apache_beam.runners.portability.fn_api_runner import fn_runner
 from machine import MASTER_KEY
 from retries import FailsOnce, run_on, tables
 
-import quietcorpus.pipelines.kinds.job
+import quietcorpus.pipelines.jobs.job
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.schema.loading import load_spec
 from quietcorpus.transforms.artefacts.folders import _opened
@@ -122,7 +122,7 @@ def test_retried_and_repeated_bundles_do_not_matter(
     folder = several_files.folder
     once = run_on(fn_runner.FnApiRunner(), spec, folder / "once")
     twice = run_on(fn_runner.FnApiRunner(bundle_repeat=1), spec, folder / "twice")
-    monkeypatch.setattr(quietcorpus.pipelines.kinds.job, "ReleaseShards", FailsOnce)
+    monkeypatch.setattr(quietcorpus.pipelines.jobs.job, "ReleaseShards", FailsOnce)
     retried = run_on(BundleBasedDirectRunner(), spec, folder / "retried")
     assert len(list((folder / "retried").glob("failed-*"))) == 2
     assert len(once) == 5
@@ -152,7 +152,7 @@ def test_an_index_that_changes_meanwhile_is_refused(
             (copy / "manifest.json").write_text(json.dumps(manifest | {"seed": 2}))
             _opened.cache_clear()
 
-    monkeypatch.setattr(quietcorpus.pipelines.kinds.job, "ReleaseShards", Exchanged)
+    monkeypatch.setattr(quietcorpus.pipelines.jobs.job, "ReleaseShards", Exchanged)
     spec = load_spec(str(several_files.spec(changes(words, index="index"))))
     with pytest.raises(InputError, match=r"^mechanism.index: .*/index has changed since the rel"):
         run_on(fn_runner.FnApiRunner(), spec, several_files.folder / "exchanged")

@@ -17,11 +17,11 @@ from machine import MASTER_KEY
 from noisy_queries import brute, squared
 from retries import FailsOnce, run_on, tables
 
-import quietcorpus.pipelines.kinds.job
+import quietcorpus.pipelines.jobs.job
 from quietcorpus.evaluation.recall import noisy_queries
 from quietcorpus.indexes.word_index import open_index
-from quietcorpus.pipelines.kinds import word_meaning
-from quietcorpus.pipelines.kinds.prepare import prepare
+from quietcorpus.pipelines.jobs.kind import prepare
+from quietcorpus.pipelines.kinds.words import job as word_meaning
 from quietcorpus.pipelines.schema.loading import load_spec
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def test_approximate_releases_do_not_depend_on_workers_or_failures(
     monkeypatch.setenv("QUIETCORPUS_MASTER_KEY", MASTER_KEY)
     spec = load_spec(str(several_files.spec(changes("faiss-ivf"))))
     once = run_on(fn_runner.FnApiRunner(), spec, several_files.folder / "once")
-    monkeypatch.setattr(quietcorpus.pipelines.kinds.job, "ReleaseShards", FailsOnce)
+    monkeypatch.setattr(quietcorpus.pipelines.jobs.job, "ReleaseShards", FailsOnce)
     retried = run_on(BundleBasedDirectRunner(), spec, several_files.folder / "retried")
     assert len(list((several_files.folder / "retried").glob("failed-*"))) == 2
     assert once == retried == one

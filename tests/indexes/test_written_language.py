@@ -7,7 +7,7 @@ import wordfreq
 
 from quietcorpus.indexes.languages import LANGUAGES
 from quietcorpus.indexes.written_language import FUNCTION_WORDS, language_of, of_words
-from quietcorpus.pipelines.artefacts.vocabulary import LISTED
+from quietcorpus.pipelines.prepare.vocabulary import LISTED
 
 FIRST = 400
 """The words of a language that are looked at: about half of its texts."""

@@ -12,7 +12,7 @@ from drawn_words import APART, DECLINES, EPSILON, PLACES, ROOM, WORDS, law
 from quietcorpus.indexes.within import Within
 from quietcorpus.mechanisms.distance_draws import DistanceDraws
 from quietcorpus.mechanisms.tem import BETA, TruncatedExponential, radius_of
-from quietcorpus.pipelines.audit.word_laws import largest_loss, log_laws
+from quietcorpus.pipelines.kinds.words.laws import largest_loss, log_laws
 
 
 @pytest.mark.parametrize("name", ["tem", "tem beyond its table"])

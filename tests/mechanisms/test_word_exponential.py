@@ -7,7 +7,7 @@ import pytest
 from drawn_words import DECLINES, PLACES, WORDS, law
 
 from quietcorpus.mechanisms.distance_draws import DistanceDraws
-from quietcorpus.pipelines.audit.word_laws import largest_loss, log_laws
+from quietcorpus.pipelines.kinds.words.laws import largest_loss, log_laws
 
 
 @pytest.mark.parametrize("name", ["exponential", "exponential beyond its table"])

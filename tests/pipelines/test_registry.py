@@ -21,12 +21,12 @@ from quietcorpus.mechanisms.geometric import DenseNoise
 from quietcorpus.mechanisms.guarantees import LimitedPrecision, Spending
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines import registry
-from quietcorpus.pipelines.audit.histogram import exact_law
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Promise
 from quietcorpus.pipelines.card.parameters import LimitedPrecisionParameters
-from quietcorpus.pipelines.kinds.job import Job, release_documents
-from quietcorpus.pipelines.kinds.kind import Account, Kind
+from quietcorpus.pipelines.jobs.job import Job, release_documents
+from quietcorpus.pipelines.jobs.kind import Account, Kind
+from quietcorpus.pipelines.kinds.histogram.checks import exact_law
 from quietcorpus.pipelines.registry import KindParts
 from quietcorpus.pipelines.schema.mechanism import MechanismSpec
 from quietcorpus.pipelines.schema.values import Epsilon

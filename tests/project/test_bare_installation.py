@@ -30,9 +30,9 @@ EXTRAS = (
     "torch",
 )
 MODULES = (
-    "quietcorpus.pipelines.kinds.bags",
-    "quietcorpus.pipelines.kinds.histogram",
-    "quietcorpus.pipelines.kinds.words",
+    "quietcorpus.pipelines.kinds.bag_of_words.job",
+    "quietcorpus.pipelines.kinds.histogram.job",
+    "quietcorpus.pipelines.kinds.words.job",
     "quietcorpus.pipelines.release.dry_run",
     "quietcorpus.pipelines.init.proposal",
     "quietcorpus.beam",

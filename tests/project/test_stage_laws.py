@@ -25,7 +25,7 @@ import quietcorpus.mechanisms
 from quietcorpus.indexes.search import SearchEngine, Searching
 from quietcorpus.mechanisms.encoding import Value, encode
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
-from quietcorpus.pipelines.kinds.training_workers import STAGE
+from quietcorpus.pipelines.kinds.word_embeddings.training import STAGE
 from quietcorpus.transforms.privatizers.words import WordMechanism
 
 TABLE = Path(__file__).with_name("stage_laws.json")
@@ -33,7 +33,7 @@ ROOT = Path(quietcorpus.mechanisms.__file__).parents[1]
 Stage = tuple[str, int, dict[str, Value]]
 NO_DRAWS = {"claim": 1}
 """Stages by which nothing is drawn, and the version of each: a claim's digest tells runs apart."""
-AUDITS = {"pipelines/audit/inputs.py", "pipelines/calibrate/sentences.py"}
+AUDITS = {"pipelines/audit/inputs.py", "pipelines/kinds/sentence_embeddings/calibrate.py"}
 """Modules whose stages are of a key of no release."""
 
 

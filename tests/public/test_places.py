@@ -12,7 +12,7 @@ from evaluations import BAGS, write_corpus
 from process_settings import OF_ENCODERS, changed
 from small_specs import spec_of
 
-from quietcorpus.pipelines.artefacts.encoding import silent_ray_data
+from quietcorpus.pipelines.prepare.encoding import silent_ray_data
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

@@ -20,12 +20,12 @@ from ruamel.yaml import YAML
 import quietcorpus as qc
 from quietcorpus.indexes.languages import LANGUAGES
 from quietcorpus.mechanisms.guarantees import DocumentPrivacy
-from quietcorpus.pipelines.artefacts.vocabulary import LISTED
 from quietcorpus.pipelines.card.weakness import of_documents, of_guarantee, of_users, refuse
 from quietcorpus.pipelines.init import columns
 from quietcorpus.pipelines.init.answers import PROTECTS, Answers, Protected, Wanted, answers
 from quietcorpus.pipelines.init.proposal import propose
-from quietcorpus.pipelines.kinds import kept_columns
+from quietcorpus.pipelines.jobs import kept_columns
+from quietcorpus.pipelines.prepare.vocabulary import LISTED
 from quietcorpus.pipelines.schema.loading import as_spec
 from quietcorpus.transforms.names import is_plain
 from quietcorpus.transforms.reading.first_values import FirstValues

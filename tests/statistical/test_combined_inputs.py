@@ -16,7 +16,7 @@ import apache_beam as beam
 import numpy as np
 import pytest
 
-import quietcorpus.pipelines.kinds.prepare  # noqa: F401 (it loads all combiners)
+import quietcorpus.pipelines.jobs.kind  # noqa: F401 (it loads all combiners)
 from quietcorpus.indexes.tokenizers import UNICODE_WORDS
 from quietcorpus.mechanisms.clipped_sum import STEPS
 from quietcorpus.mechanisms.keystream import ReleaseKey

@@ -15,7 +15,7 @@ import pytest
 from quietcorpus.evaluation.audits.findings import Exact, run
 from quietcorpus.pipelines.audit.audit import audit, audits_of, lines, refuse
 from quietcorpus.pipelines.card.document_losses import DocumentBudget
-from quietcorpus.pipelines.kinds import word_meaning
+from quietcorpus.pipelines.kinds.words import job as word_meaning
 from quietcorpus.pipelines.schema.loading import load_spec
 from quietcorpus.transforms.errors import InputError, StageError
 
@@ -384,7 +384,7 @@ def test_a_loss_without_bound_is_written_as_the_largest_float(
 ) -> None:
     # Kills: Infinity in the file, which no JSON parser must read; a pass.
     monkeypatch.setattr(
-        "quietcorpus.pipelines.audit.vocabulary.selection_loss", lambda _: float("inf")
+        "quietcorpus.pipelines.kinds.histogram.token_checks.selection_loss", lambda _: float("inf")
     )
     output = workspace.folder / "audited"
     found = audit(load_spec(spec_of(workspace, HISTOGRAM)), str(output), draws=1000)

@@ -18,8 +18,8 @@ from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.pure_votes import PureVotes
 from quietcorpus.mechanisms.votes import Votes
 from quietcorpus.pipelines.audit import built
-from quietcorpus.pipelines.engine.engine import Engine
-from quietcorpus.pipelines.schema.embeddings import WordEmbeddingsSpec
+from quietcorpus.pipelines.kinds.word_embeddings.spec import WordEmbeddingsSpec
+from quietcorpus.pipelines.runners.engine import Engine
 from quietcorpus.pipelines.terminal.observer import Observer
 from quietcorpus.pipelines.terminal.progress import Steps
 

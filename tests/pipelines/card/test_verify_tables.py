@@ -17,12 +17,12 @@ from golden_releases import HERE, KINDS, WEAK, fixed
 from parquet_parts import DICTIONARY, ParquetParts, put, repack, unpacked, value
 from tampering import DATA, cover_up, edit_card, redress, refused, rewrite
 
-from quietcorpus.pipelines.card import bags
 from quietcorpus.pipelines.card import rows as document_rows
 from quietcorpus.pipelines.card import tables as table_files
 from quietcorpus.pipelines.card.verify import verified
-from quietcorpus.pipelines.engine.engine import Engine
+from quietcorpus.pipelines.kinds.bag_of_words import card as bags
 from quietcorpus.pipelines.release.release import release as run
+from quietcorpus.pipelines.runners.engine import Engine
 from quietcorpus.pipelines.schema.loading import load_spec
 from quietcorpus.transforms.names import is_plain
 from quietcorpus.transforms.shards import data_file, write_row_groups

@@ -15,9 +15,9 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from machine import MASTER_KEY, OTHER_KEY
 
-from quietcorpus.pipelines.engine.clusters import explain_failure
-from quietcorpus.pipelines.engine.engine import Engine
 from quietcorpus.pipelines.environment.credentials import refuse_in_spec
+from quietcorpus.pipelines.runners.clusters import explain_failure
+from quietcorpus.pipelines.runners.engine import Engine
 from quietcorpus.pipelines.schema.loading import load_spec
 from quietcorpus.transforms.errors import InputError
 

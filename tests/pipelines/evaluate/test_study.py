@@ -15,7 +15,6 @@ from scipy import stats
 from quietcorpus.evaluation.attacks.authorship import noisy
 from quietcorpus.evaluation.attacks.linkage import Score, linked, linked_together
 from quietcorpus.mechanisms.guarantees import LimitedPrecision
-from quietcorpus.pipelines.evaluate.bags import BagOfWordsStudy
 from quietcorpus.pipelines.evaluate.corpus import Columns, sample
 from quietcorpus.pipelines.evaluate.definition import Stage
 from quietcorpus.pipelines.evaluate.draws import Bins, Draw
@@ -27,6 +26,7 @@ from quietcorpus.pipelines.evaluate.study import (
     attacks_beside_noise,
     way_of,
 )
+from quietcorpus.pipelines.kinds.bag_of_words.study import BagOfWordsStudy
 
 ALPHA = 1e-6
 

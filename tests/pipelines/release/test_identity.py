@@ -11,10 +11,9 @@ from sentence_releases import Sentences
 
 from quietcorpus.mechanisms.bag_of_words import Accounting
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.kinds.bags import BagOfWordsKind
-from quietcorpus.pipelines.kinds.kind import Kind
-from quietcorpus.pipelines.kinds.prepare import prepare
-from quietcorpus.pipelines.kinds.sentences import SentencesKind
+from quietcorpus.pipelines.jobs.kind import Kind, prepare
+from quietcorpus.pipelines.kinds.bag_of_words.job import BagOfWordsKind
+from quietcorpus.pipelines.kinds.sentence_embeddings.job import SentencesKind
 from quietcorpus.pipelines.release import identity as identities
 from quietcorpus.pipelines.release.identity import run
 from quietcorpus.pipelines.schema.loading import load_spec

@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 
 from quietcorpus.indexes import tokenizers
-from quietcorpus.pipelines.schema.histogram import HistogramSpec
+from quietcorpus.pipelines.kinds.histogram.spec import HistogramSpec
 from quietcorpus.pipelines.schema.json_schema import schema
 from quietcorpus.pipelines.schema.loading import as_spec
 from quietcorpus.pipelines.schema.tokenizers import tokenizer_of

@@ -1,0 +1,1 @@
+"""The kind `bag-of-words`: each document's words in bins, under limited-precision privacy."""

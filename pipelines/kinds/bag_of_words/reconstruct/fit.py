@@ -1,0 +1,217 @@
+"""The fit of the factors to all documents, pass by pass, with resumption of a stopped run.
+
+Coordinate ascent converges to one of many points, and each follows the noise in its own way.
+Several fits therefore run side by side, from as many starts, and documents are drawn from their
+average.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+from zipfile import BadZipFile
+
+import numpy as np
+import numpy.typing as npt
+
+from quietcorpus.mechanisms.factors import (
+    Directions,
+    Factors,
+    Prior,
+    directions,
+    first_factors,
+    first_shapes,
+    step,
+    updated,
+)
+
+from ....runners.parallel import processors
+from ....storage.files import write_whole
+from ....terminal.progress import Steps
+from .part import FilePart
+from .workers import Workers
+
+STARTS, PASSES = 4, 60
+STEPS_TO_FIT = 2
+_SAMPLE = 8192
+_LOGGER = logging.getLogger("quietcorpus.reconstruct")
+Counts = npt.NDArray[np.int32]
+Floats = npt.NDArray[np.float32]
+
+
+class Fitted(NamedTuple):
+    """The model after some passes; the workers hold the documents' weights.
+
+    Attributes:
+        passes: the number of passes.
+        prior: the prior, with the number of factors that are fitted.
+        fits: the factors' laws, for each start.
+    """
+
+    passes: int
+    prior: Prior
+    fits: tuple[Factors, ...]
+
+
+@dataclass(frozen=True)
+class SavedFactors:
+    """The file that keeps the factors after every pass.
+
+    Attributes:
+        path: the path of the file, on this machine.
+    """
+
+    path: Path
+
+    def load(self, prior: Prior) -> Fitted | None:
+        """Load what an earlier run saved; None if there is nothing."""
+        try:
+            with np.load(self.path) as found:
+                passes, parameters = int(found["passes"]), found["parameters"]
+        except (OSError, ValueError, KeyError, BadZipFile):  # missing or incomplete
+            return None
+        prior = replace(prior, factors=parameters.shape[1])
+        return Fitted(passes, prior, tuple(map(Factors, parameters)))
+
+    def save(self, fitted: Fitted) -> None:
+        """Save the model, from which a later run can go on."""
+        content = io.BytesIO()
+        parameters = [factors.parameters for factors in fitted.fits]
+        np.savez(content, passes=fitted.passes, parameters=parameters)
+        write_whole(str(self.path), content.getvalue())
+
+
+def fit(
+    workers: Workers,
+    prior: Prior,
+    decay: float,
+    seed: int,
+    kept: SavedFactors,
+    steps: Steps | None = None,
+    note: Callable[[int], str] | None = None,
+) -> Fitted:
+    """Fit the model to the documents of all workers, from where an earlier run left off.
+
+    Args:
+        workers: the workers that hold the documents.
+        prior: the prior, with the largest number of factors allowed.
+        decay: the decay of the noise's law.
+        seed: the seed of the first guesses.
+        kept: the file that keeps the factors after every pass.
+        steps: the steps of a command, of which the fit is `STEPS_TO_FIT`; they are not shown by
+            default.
+        note: says more about the pass that is under way.
+    """
+    steps = steps or Steps(STEPS_TO_FIT, bar=False)
+    with steps.step("looking for topics"):
+        fitted = kept.load(prior)
+        if fitted is None or not all(workers.each(partial(_knows, passes=fitted.passes))):
+            fitted = _first(workers, prior, decay, seed)
+            kept.save(fitted)
+        else:
+            _LOGGER.info("going on after %d of %d passes of an earlier run", fitted.passes, PASSES)
+    with steps.step("fitting topics", PASSES, "passes", done=fitted.passes, note=note) as display:
+        while fitted.passes < PASSES:
+            geometric = np.stack([factors.geometric_mean for factors in fitted.fits])
+            tokens = workers.total(_Pass(fitted.passes, geometric, fitted.prior, decay))
+            fits = tuple(updated(fitted.prior, own) for own in tokens)
+            fitted = Fitted(fitted.passes + 1, fitted.prior, fits)
+            kept.save(fitted)
+            display.show(fitted.passes)
+    return fitted
+
+
+def sample(rows: Sequence[int], seed: int) -> list[npt.NDArray[np.int64]]:
+    """Sample rows of every part to represent all documents, where some are enough."""
+    size = min(_SAMPLE, sum(rows))
+    chosen = np.sort(np.random.default_rng(seed).choice(sum(rows), size, replace=False))
+    ends = np.cumsum(rows)
+    return [
+        chosen[np.searchsorted(chosen, end - own) : np.searchsorted(chosen, end)] - (end - own)
+        for own, end in zip(rows, ends, strict=True)
+    ]
+
+
+def _noisy(part: FilePart, chosen: list[npt.NDArray[np.int64]]) -> Counts:
+    found: Counts = part.noisy[chosen[part.number]]
+    return found
+
+
+def _knows(part: FilePart, passes: int) -> bool:
+    return part.has_shapes(passes)
+
+
+def _first(workers: Workers, prior: Prior, decay: float, seed: int) -> Fitted:
+    gram = workers.total(_Gram())
+    variance = 2 * decay / (1 - decay) ** 2  # of two-sided geometric noise
+    signal = directions(gram, sum(workers.rows), variance, prior.histogram * prior.length)
+    prior = replace(prior, factors=min(prior.factors, signal.supported))
+    seen = np.concatenate(list(workers.each(partial(_noisy, chosen=sample(workers.rows, seed)))))
+    denoised = signal.denoised(seen)
+
+    def guess(start: int) -> Factors:
+        return first_factors(denoised, prior, np.random.default_rng([seed, start]))
+
+    with ThreadPoolExecutor(processors()) as pool:
+        fits = tuple(pool.map(guess, range(STARTS)))
+    workers.total(_Begin(signal, fits, prior))
+    return Fitted(0, prior, fits)
+
+
+@dataclass(frozen=True)
+class _Gram:
+    """The sum of outer products of the noisy counts."""
+
+    def __call__(self, part: FilePart, rows: slice) -> Floats:
+        noisy = part.noisy[rows].astype(np.float32)
+        return noisy.T @ noisy
+
+    def done(self, part: FilePart) -> None:
+        """Do nothing: no array was written."""
+
+
+@dataclass(frozen=True)
+class _Begin:
+    """The documents' first weights, from denoised counts."""
+
+    signal: Directions
+    fits: tuple[Factors, ...]
+    prior: Prior
+
+    def __call__(self, part: FilePart, rows: slice) -> Floats:
+        denoised = self.signal.denoised(part.noisy[rows])
+        shapes = part.next_shapes(0, len(self.fits), self.prior.factors)
+        for own, factors in zip(shapes, self.fits, strict=True):
+            own[rows] = first_shapes(denoised, factors, self.prior)
+        return np.zeros(0, np.float32)
+
+    def done(self, part: FilePart) -> None:
+        part.finish_shapes(0)
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """A step for every document and start, with tokens summed by factor and bin, (starts, T, K)."""
+
+    passes: int
+    topics: Floats
+    prior: Prior
+    decay: float
+
+    def __call__(self, part: FilePart, rows: slice) -> Floats:
+        shape = self.topics.shape[:2]
+        old, new = part.shapes(self.passes, *shape), part.next_shapes(self.passes + 1, *shape)
+        noisy, tokens = part.noisy[rows], np.empty_like(self.topics)
+        for start, topics in enumerate(self.topics):
+            own = old[start, rows]
+            new[start, rows], tokens[start] = step(noisy, own, topics, self.prior, self.decay)
+        return tokens
+
+    def done(self, part: FilePart) -> None:
+        part.finish_shapes(self.passes + 1)

@@ -1,0 +1,1 @@
+"""The kind `histogram`: how many documents have each term, and a private vocabulary."""

@@ -1,0 +1,1 @@
+"""The kind `public-texts`: the public texts that private documents are most like."""

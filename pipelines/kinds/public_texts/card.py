@@ -1,0 +1,524 @@
+"""The mechanism of `kind: public-texts` on the card, and the files of such a release."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence, Set
+from fractions import Fraction
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from quietcorpus.mechanisms.ballots import Ballots
+from quietcorpus.mechanisms.concentrated import rho_of
+from quietcorpus.mechanisms.filters import Concentrated
+from quietcorpus.mechanisms.guarantees import Guarantee, Spending, UserPrivacy
+from quietcorpus.mechanisms.vote_estimates import least_texts
+from quietcorpus.mechanisms.vote_weights import weights
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.shards import ROW_GROUP_ROWS
+
+from ...card.mechanism import FileFormat, Mechanism, Promise
+from ...card.model import Card, UsedArtefact
+from ...card.noise import Course, check_cost, check_rate, courses_of_norms, is_solved_alike
+from ...card.parameters import (
+    DocumentParameters,
+    Parameters,
+    Part,
+    Rational,
+    UserParameters,
+    exacts,
+)
+from ...card.together import is_accounted
+from ...card.users import OF_NAMES, are_named, budget_limits, check_budgets, promised, spendable
+from ...card.variation import UNCHECKED, Variation
+from ...card.weakness import Weakness, of_unchosen, of_users
+from ...storage import files as storage
+from ...storage import layout
+from .resampled import check_resampled
+
+
+class PoolSearchUsed(Part):
+    """The lists of the pool in which documents' nearest texts were looked for."""
+
+    lists: int = Field(ge=1, description="the number of lists")
+    probes: int = Field(ge=1, description="the number of them that were searched for a document")
+    seed: int = Field(description="of the lists' training")
+    recall: dict[
+        Annotated[str, Field(pattern=r"^[1-9][0-9]{0,9}$")], Annotated[float, Field(ge=0, le=1)]
+    ] = Field(
+        description="by numbers of nearest texts, the share of them that is found for public "
+        "texts, rounded down"
+    )
+    queries: int = Field(ge=0, description="the number of public texts that it was measured on")
+
+
+class PublicTextsMechanism(Mechanism):
+    """A release of public texts, weighted by documents' votes."""
+
+    counts_records: ClassVar[bool] = False
+    private: ClassVar[frozenset[str]] = frozenset({"pool", "encoder"})
+    kind: Literal["public-texts"]
+    pool: str
+    user: str | None = None
+    users: int | None = None
+    epsilon: float | None = None
+    budgets: dict[str, Any] | None = None
+    delta: float | None = None
+    noise: Literal["gaussian", "geometric"] | None = None
+    encoder: str
+    nearest: int
+    votes: Literal["equal", "falling"] | None = None
+    strata: dict[str, Any] | None = None
+    smooth: bool | None = None
+    resample: int | None = None
+    variation: Variation | None = None
+    search: PoolSearchUsed | None = None
+    pool_texts: int
+    vote: int
+    votes_by_rank: list[tuple[int, int]] | None = Field(
+        default=None,
+        description="the votes for a document's nearest texts and the number of these texts, then "
+        "those for the next, and so on; left out if all get the same",
+    )
+    norm: int
+    noise_multiplier: Rational | None = None
+    noise_rate: Rational | None = Field(
+        default=None, description="of geometric noise: epsilon over the norm, as a rational, p/q"
+    )
+    norms: dict[str, int] | None = None
+    least_votes: int
+    encoder_precision: str
+    encoder_software: str
+    software: str
+
+    @property
+    def promise(self) -> Promise:
+        """Return the form of document-level privacy, or of user-level privacy with users."""
+        return Promise(UserParameters if self.user else DocumentParameters)
+
+    @property
+    def proofs(self) -> tuple[str, ...]:
+        """Return the modules with the proofs of its noise."""
+        if self.is_pure:
+            return ("pure_votes", "geometric")
+        return ("votes", "clipped_sum", "gaussian")
+
+    @property
+    def is_pure(self) -> bool:
+        """Return whether the noise is geometric, and delta zero."""
+        return self.noise == "geometric"
+
+    @property
+    def given(self) -> list[tuple[int, int]]:
+        """Return the votes of a document, from its nearest texts on, each with their number."""
+        return self.votes_by_rank or [(self.vote, self.nearest)]
+
+    def limits(
+        self, spendings: Sequence[Spending[Any]], artefacts: Sequence[UsedArtefact]
+    ) -> list[str]:
+        """Return the lines on what votes do not hide."""
+        narrowed = any(one.guarantee is not None for one in artefacts)
+        if self.user is None:
+            return text_limits(is_pure=self.is_pure, is_narrowed=narrowed)
+        return user_text_limits(are_named(self.budgets), is_narrowed=narrowed)
+
+    def results(self, block: Any) -> tuple[Set[str], Set[str]]:
+        """Return the votes, the noise, what encoded texts, and perhaps a search and a variation."""
+        return {
+            *("pool_texts", "vote", "norm", "least_votes"),
+            *("encoder", "encoder_precision", "encoder_software", "software"),
+            "noise_rate" if self.is_pure else "noise_multiplier",
+            *({"votes_by_rank"} if self.votes == "falling" else ()),
+            *({"norms"} if self.user is not None else ()),
+        }, {"search"} | ({"variation"} if self.resample is None else set())
+
+    @property
+    def used(self) -> list[tuple[str, str]]:
+        """Return pool and encoder."""
+        return [("pool", self.pool), ("encoder", self.encoder)]
+
+    def weaknesses(self, card: Card) -> tuple[Sequence[Weakness], Sequence[Weakness]]:
+        """Return those of delta before, and after them that no text may stand out."""
+        total, rows = card.budget.total.guarantee, {one.path: one.rows for one in card.files}
+        of_delta = of_users(total.delta, self.users or 0) if isinstance(total, UserPrivacy) else []
+        return of_delta, of_unchosen(rows[layout.TEXTS], rows[layout.VOTES])
+
+    @property
+    def files(self) -> Mapping[str, FileFormat]:
+        """Return the formats of the texts and of the votes."""
+        label, by, own = (
+            (("label",), ", by `label`", " of that label") if self.strata else ((), "", "")
+        )
+        placed = (pa.int64(), *([pa.string()] if self.strata else []))
+        length = f"{self.norm} at most" if self.is_pure else f"a norm of {self.norm} at most"
+        bound = f", and all of a user's together {length}" if self.user else ""
+        voted = f"gives {self.vote} to each of {self.nearest} texts"
+        if self.votes_by_rank:
+            each = ", then ".join(f"{vote} to each of {count}" for vote, count in self.given)
+            voted = f"gives {each} texts, from the nearest on"
+        resampled = (
+            {
+                layout.RESAMPLED: FileFormat(
+                    f"a corpus of {self.resample:,} rows, or of none if no text stands out: every "
+                    f"text as often as its weight says, rounded down or up{own}, in random order",
+                    ("id", *label, "text"),
+                    (*placed, pa.large_string()),
+                    row_group_rows=ROW_GROUP_ROWS,
+                )
+            }
+            if self.resample
+            else {}
+        )
+        columns: tuple[str, ...] = ("votes",)
+        share, estimate = "votes", ""
+        if self.smooth:
+            share, columns = "estimated votes", ("votes", "estimate")
+            estimate = (
+                "; `estimate` is made of the votes of texts that are alike, too, and 0 if it does "
+                "not stand out"
+            )
+        written = ", each as a command has written it anew" if self.variation else ""
+        return {
+            layout.TEXTS: FileFormat(
+                f"the public texts that stand out of the noise{by}{written}: `id` is their number "
+                f"in the pool, and `weight`, of mean 1, goes by their share of the {share}{own}",
+                ("id", *label, "text", "weight"),
+                (*placed, pa.large_string(), pa.float64()),
+            ),
+            layout.VOTES: FileFormat(
+                f"the noisy `votes` of every text of the pool{by}; a document {voted}{bound}"
+                f"{estimate}",
+                ("id", *label, *columns),
+                (*placed, *[pa.int64()] * len(columns)),
+            ),
+            **resampled,
+        }
+
+    def misfit(self, name: str, rows: pa.Table, tables: Mapping[str, pa.Table]) -> str | None:
+        """Return that a number of the pool has two texts, or a text two; a pool holds no such."""
+        if name != layout.TEXTS or self.variation is not None:
+            return None
+        pairs = rows.select(["id", "text"]).group_by(["id", "text"]).aggregate([])
+        if not len(pairs) == len(pc.unique(pairs["id"])) == len(pc.unique(pairs["text"])):
+            return "a number of the pool has two texts, or a text has two numbers"
+        return None
+
+    def check_files(self, output: str, card: Card) -> None:
+        """Check which texts stand out, and how often they stand in a resampled corpus."""
+        _check_texts(output, self)
+
+    @property
+    def notes(self) -> list[str]:
+        """Return what the README says of a search by lists, and of a command that varied texts."""
+        search = [] if self.search is None else [_note_on(self.search)]
+        return [*search, *([self.variation.note] if self.variation else [])]
+
+    @property
+    def concentrated(self) -> Concentrated | None:
+        """Return what the noise costs under a filter; of users, those of the largest budget.
+
+        None if it is not Gaussian.
+        """
+        if self.noise_multiplier is None:
+            return None
+        return Concentrated(rho_of(Fraction(self.noise_multiplier)))
+
+    @property
+    def deviation(self) -> Fraction:
+        """Return the standard deviation of the noise of one sum, in whole numbers."""
+        if self.noise_multiplier is not None:
+            return Fraction(self.noise_multiplier) * self.norm
+        # The module imports optional packages.
+        from quietcorpus.mechanisms.pure_votes import deviation_of
+
+        return deviation_of(Fraction(str(self.noise_rate)))
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """Return the paths of all files."""
+        return tuple(self.files)
+
+
+_OF_DOCUMENTS = (
+    "what several documents of one person say together, or one document that the corpus holds "
+    "twice: the unit is one document, and k of them are protected at k times epsilon only"
+)
+_OF_NARROWED = (
+    "the units whose votes narrowed the pool, beyond the guarantee that it came with; if they are "
+    "of this corpus, both costs are theirs"
+)
+_OF_TEXTS = (
+    "whether there is a release: a corpus without a document, with too many unreadable records, or "
+    "with an identifier twice, makes none",
+    "what is public: the pool's texts are released as they are, and may name people who are in "
+    "the corpus too",
+    "what an encoder's arithmetic gives away: the proof takes each embedding as a function of its "
+    "document alone; workers see to that, shape by shape, by encoding documents at every place of "
+    "a batch, beside others and beside blanks, and encode one by one where it does not hold",
+    "anything from whoever runs the release and sees the text, whom the documents' authors must "
+    "trust",
+)
+
+
+def text_limits(*, is_pure: bool, is_narrowed: bool) -> list[str]:
+    """Return the lines on what votes of documents do not hide.
+
+    `is_pure`, if delta is zero; `is_narrowed`, if another release narrowed the pool.
+    """
+    grows = "" if is_pure else ", with a delta that grows faster than k"
+    return [f"{_OF_DOCUMENTS}{grows}", *([_OF_NARROWED] if is_narrowed else []), *_OF_TEXTS]
+
+
+def user_text_limits(named: bool | None, *, is_narrowed: bool) -> list[str]:
+    """Return the lines on what votes of users do not hide; `named` is that of `budget_limits`."""
+    narrowed = [_OF_NARROWED] if is_narrowed else []
+    return [*OF_NAMES, *budget_limits(named), *narrowed, *_OF_TEXTS]
+
+
+def _note_on(search: PoolSearchUsed) -> str:
+    """Say what a search by lists means."""
+    found = ", ".join(f"{share:.1%} of {count}" for count, share in search.recall.items())
+    measured = (
+        f" Of the nearest other texts of {search.queries:,} public texts, {found} were found."
+        if found
+        else ""
+    )
+    return (
+        f"A document's nearest texts were looked for in the {search.probes:,} of the pool's "
+        f"{search.lists:,} lists that are nearest to it: not always the nearest of all, but texts "
+        "that follow from that document and the public pool alone. The guarantee is the same."
+        f"{measured}"
+    )
+
+
+def check(output: str, card: Card) -> None:
+    """Check provenance, what a command may have read, and what the noise costs.
+
+    Raises InputError.
+    """
+    mechanism = card.mechanism
+    assert isinstance(mechanism, PublicTextsMechanism)
+    uri = f"{output}/{layout.CARD}"
+    if not _are_accounted(card.artefacts):
+        raise InputError(
+            f"{uri}: artefacts: not a public pool and a public encoder, nor a pool that a "
+            "guarantee narrowed"
+        )
+    if mechanism.variation is not None and UNCHECKED not in card.guarantee.not_protected:
+        raise InputError(f"{uri}: guarantee: it does not say what a command may have read")
+    search = mechanism.search
+    if search is not None and not search.probes <= search.lists <= mechanism.pool_texts:
+        raise InputError(
+            f"{uri}: mechanism.search: more lists than a pool can have, or be searched"
+        )
+    if [stage.stage for stage in card.budget.stages] != ["votes"]:
+        raise InputError(f"{uri}: budget: its stages are not the mechanism's")
+    total = card.budget.total
+    assert isinstance(total, DocumentParameters | UserParameters)
+    if isinstance(total, UserParameters):
+        check_budgets(uri, total, mechanism.budgets)
+    if mechanism.is_pure:
+        check_rate(uri, total, _pure(mechanism, total))
+    else:
+        check_cost(uri, total, _courses(mechanism, total))
+    if is_solved_alike(card) and not _are_solved(mechanism, total):
+        raise InputError(f"{uri}: mechanism: its votes, noise or norms are not those of its budget")
+    if mechanism.smooth and mechanism.pool_texts < least_texts(1):
+        raise InputError(f"{uri}: mechanism.smooth: no run estimates votes for so small a pool")
+    rows = [one.rows for one in card.files if one.path == layout.VOTES]
+    labels = len(mechanism.strata["labels"]) if mechanism.strata else 1
+    if rows != [mechanism.pool_texts * labels]:
+        raise InputError(f"{output}/{layout.VOTES}: not a row for each text of the pool")
+
+
+def of_votes(votes: Ballots) -> dict[str, Any]:
+    """Return what a card states of a document's votes, and of the noise."""
+    # The modules import optional packages.
+    from quietcorpus.mechanisms.pure_votes import PureVotes
+    from quietcorpus.mechanisms.votes import Votes
+
+    if isinstance(votes, PureVotes):
+        noise = {"noise_rate": str(votes.rate)}
+    else:
+        assert isinstance(votes, Votes)
+        noise = {"noise_multiplier": str(votes.noise.noise_multiplier)}
+    return {
+        "vote": votes.weight,
+        **({"votes_by_rank": votes.by_rank} if votes.falling else {}),
+        "norm": votes.norm,
+        **noise,
+        "least_votes": votes.least,
+    }
+
+
+def _are_solved(mechanism: PublicTextsMechanism, total: Parameters) -> bool:
+    """Tell whether votes, noise and norms are those that a release solves for its budgets."""
+    # The modules import optional packages.
+    from quietcorpus.mechanisms.group_norms import GroupNorms
+    from quietcorpus.mechanisms.pure_votes import PureNorms, PureVotes, votes_at
+
+    assert isinstance(total, DocumentParameters | UserParameters)
+    delta = Fraction(total.delta_exact)
+    if mechanism.delta is not None and delta not in exacts(mechanism.delta):
+        return False
+    falling = mechanism.votes == "falling"
+    for budgets in spendable(mechanism.epsilon or 0, mechanism.budgets):
+        given = None if mechanism.is_pure else delta
+        votes = votes_at(mechanism.nearest, max(budgets.values()), given, falling)
+        stated = of_votes(votes)
+        promise: Guarantee = votes.guarantee
+        if mechanism.user is not None:
+            norms = (
+                PureNorms.solved(budgets, votes)
+                if isinstance(votes, PureVotes)
+                else GroupNorms.solved(budgets, delta)
+            )
+            stated["norms"] = dict(norms.most)
+            promise = promised(norms.spent, delta, mechanism.budgets)
+        found = {name: getattr(mechanism, name) for name in stated}
+        if found == stated and total.guarantee == promise:
+            return True
+    return False
+
+
+def _are_accounted(artefacts: Sequence[UsedArtefact]) -> bool:
+    """Tell whether pool and encoder are public, or of a narrowed pool, which has a guarantee.
+
+    An encoder costs nothing of its own: a private one is made of the pool's texts.
+    """
+    if [one.name for one in artefacts] != ["pool", "encoder"]:
+        return False
+    pool, encoder = artefacts
+    return (
+        (pool.provenance == "private") == (pool.guarantee is not None)
+        and (pool.guarantee is None or is_accounted(pool.guarantee))
+        and encoder.guarantee is None
+        and (encoder.provenance == "public" or pool.provenance == "private")
+    )
+
+
+def _courses(mechanism: PublicTextsMechanism, total: Parameters) -> Iterator[Course]:
+    """Yield the courses of the units of each group; documents have the whole norm.
+
+    Raises ValueError for votes that are longer than the noise is made for, another budget than the
+    card's, other groups, and another threshold.
+    """
+    # The modules import optional packages.
+    from quietcorpus.mechanisms.clipped_sum import STEPS
+    from quietcorpus.mechanisms.votes import STANDS_OUT
+
+    assert isinstance(total, DocumentParameters | UserParameters)
+    noise = str(mechanism.noise_multiplier)
+    if not (
+        mechanism.delta == total.delta
+        and mechanism.noise_rate is None
+        and mechanism.norm == STEPS
+        and sum(count * vote**2 for vote, count in mechanism.given) <= mechanism.norm**2
+        and mechanism.least_votes == math.ceil(STANDS_OUT * Fraction(noise) * STEPS)
+    ):
+        raise ValueError("the votes, the budget or the threshold are not as the noise says")
+    yield from courses_of_norms(noise, _norms(mechanism, total))
+
+
+def _pure(mechanism: PublicTextsMechanism, total: Parameters) -> Iterator[tuple[str, Fraction]]:
+    """Yield what geometric noise costs the units of each group, as `_courses` does for Gaussian."""
+    # The module imports optional packages.
+    from quietcorpus.mechanisms.pure_votes import STANDS_OUT
+
+    rate = Fraction(str(mechanism.noise_rate))
+    if not (
+        mechanism.delta is None
+        and mechanism.noise_multiplier is None
+        and sum(count * vote for vote, count in mechanism.given) <= mechanism.norm
+        and mechanism.least_votes == math.ceil(STANDS_OUT / rate)
+    ):
+        raise ValueError("the votes, the budget or the threshold are not as the noise says")
+    for name, norm in _norms(mechanism, total).items():
+        yield name, rate * norm
+
+
+def _norms(mechanism: PublicTextsMechanism, total: Parameters) -> Mapping[str, int]:
+    """Return the norms of the groups of units, in whole numbers.
+
+    Raises ValueError for other groups than the card's, another budget, or votes that do not go by
+    the ranks of the texts that a document votes for.
+    """
+    assert isinstance(total, DocumentParameters | UserParameters)
+    # What users may spend is at least what their norms cost.
+    given = total.epsilon if mechanism.epsilon is None else mechanism.epsilon
+    budget = given if mechanism.user is None else min(given, total.epsilon)
+    groups = {group.name for group in getattr(total, "groups", ())} or {""}
+    norms = {"": mechanism.norm} if mechanism.norms is None else mechanism.norms
+    votes = [vote for vote, _ in mechanism.given]
+    if not (
+        budget == total.epsilon
+        and max(norms.values()) == mechanism.norm
+        and norms.keys() == groups
+        and sum(count for _, count in mechanism.given) == mechanism.nearest
+        and min(count for _, count in mechanism.given) > 0
+        and votes == sorted(votes, reverse=True)
+        and votes[0] == mechanism.vote
+        and votes[-1] >= 0
+        and (mechanism.votes == "falling") == (mechanism.votes_by_rank is not None)
+    ):
+        raise ValueError("the votes, the budget or the groups are not as the card says")
+    return norms
+
+
+_MOST_VOTES = 2.0**62
+
+
+def _check_texts(output: str, mechanism: PublicTextsMechanism) -> None:
+    """Check that the texts are those whose noisy votes stand out, by no other rule."""
+    texts, votes = (storage.read_table(f"{output}/{path}") for path in (layout.TEXTS, layout.VOTES))
+    labels = mechanism.strata["labels"] if mechanism.strata else [None]
+    shape = len(labels), mechanism.pool_texts
+    # The card's numbers may be too large for arrays.
+    if len(votes) != math.prod(shape) or _places(votes, mechanism) != _listed(
+        np.ones(shape, dtype=np.bool_), labels
+    ):
+        raise InputError(f"{output}/{layout.VOTES}: not a row for each text of the pool")
+    for name in ("votes", "estimate") if mechanism.smooth else ("votes",):
+        # As whole numbers, larger sums than a release's would wrap round.
+        if np.abs(votes[name].to_numpy().astype(float)).sum() >= _MOST_VOTES:
+            raise InputError(f"{output}/{layout.VOTES}: more {name} than documents can give")
+    given = _estimates(votes, mechanism).reshape(shape)
+    if (given < 0).any():
+        raise InputError(f"{output}/{layout.VOTES}: an estimate is below zero")
+    chosen = given > 0
+    if _places(texts, mechanism) != _listed(chosen, labels) or not np.array_equal(
+        texts["weight"].to_numpy(), weights(given, chosen)[chosen]
+    ):
+        raise InputError(
+            f"{output}/{layout.TEXTS}: not the texts whose votes stand out, with their weights"
+        )
+    if mechanism.resample:
+        check_resampled(f"{output}/{layout.RESAMPLED}", texts, labels, given, mechanism.resample)
+
+
+def _estimates(votes: pa.Table, mechanism: PublicTextsMechanism) -> npt.NDArray[np.int64]:
+    """Return what texts are weighted by; 0 for those that do not stand out.
+
+    Smoothed votes are taken as they are: to make them anew takes the pool.
+    """
+    if mechanism.smooth:
+        given: npt.NDArray[np.int64] = votes["estimate"].to_numpy()
+        return given
+    noisy: npt.NDArray[np.int64] = votes["votes"].to_numpy()
+    return np.where(noisy >= mechanism.least_votes, noisy, 0)
+
+
+def _listed(chosen: npt.NDArray[np.bool_], labels: Sequence[str | None]) -> list[Any]:
+    """Return label and number of the chosen texts, in order."""
+    return [(labels[row], number) for row, number in np.argwhere(chosen).tolist()]
+
+
+def _places(table: pa.Table, mechanism: PublicTextsMechanism) -> list[Any]:
+    """Return label and number of each row of a table."""
+    own = table["label"].to_pylist() if mechanism.strata else [None] * len(table)
+    return list(zip(own, table["id"].to_pylist(), strict=True))

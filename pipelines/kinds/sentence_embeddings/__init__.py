@@ -1,0 +1,1 @@
+"""The kind `sentence-embeddings`: an embedding of each document, under sentence privacy."""

@@ -1,0 +1,488 @@
+"""The mechanism of `kind: word-embeddings` on the card, and the files of such a release.
+
+The files hold the same vectors in several forms, and an index that states their cost.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pydantic import Field
+
+from quietcorpus.evaluation.distances import Distances, euclidean_distances, hamming_distances
+from quietcorpus.indexes.binarisation import Quality, spread
+from quietcorpus.indexes.folder import MANIFEST
+from quietcorpus.indexes.vectors.writing import as_binary, as_text
+from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.word_index import WordIndex, contents
+from quietcorpus.indexes.word_index_manifest import (
+    BITS,
+    EUCLIDEAN,
+    FILES,
+    HAMMING,
+    METRICS,
+    SEED,
+    IndexManifest,
+)
+from quietcorpus.mechanisms.concentrated import rho_of
+from quietcorpus.mechanisms.filters import Concentrated
+from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy, round_up
+from quietcorpus.transforms.artefacts.word_index import IndexSource
+from quietcorpus.transforms.errors import InputError
+
+from ...card.mechanism import FileFormat, Mechanism, Product, Promise
+from ...card.model import Card, PapersFigure, UsedArtefact
+from ...card.noise import Course, check_cost, courses_of_norms, is_accountable, is_solved_alike
+from ...card.parameters import Part, Rational, UserParameters, exacts
+from ...card.statements import NUMBERS, WHETHER, stated
+from ...card.users import OF_NAMES, are_named, budget_limits, check_budgets, promised, spendable
+from ...card.vocabulary import VOCABULARY_FORMAT, check_vocabulary, misfit_of, rule_of
+from ...card.weakness import Weakness, of_left_out, of_noise, of_users
+from ...schema.users import GroupBudgets
+from ...storage import files as storage
+from ...storage import layout
+from ...storage.layout import BINARY, INDEX, TABLE, TEXT
+from .spec import MOST_DIMENSIONS
+
+if TYPE_CHECKING:  # its module imports optional packages
+    from quietcorpus.mechanisms.accounting import Schedule
+
+_FILES = {
+    TABLE: FileFormat("`word`, `vector`: the word embeddings", ("word", "vector")),
+    layout.VOCABULARY: VOCABULARY_FORMAT,
+    TEXT: FileFormat("the same in word2vec's text format, which gensim opens"),
+    BINARY: FileFormat("the same in word2vec's binary format"),
+    **dict.fromkeys(
+        (f"{INDEX}/{name}" for name in (MANIFEST, *FILES)),
+        FileFormat(
+            "the same as a word index for releases of `kind: words`; it is private, and what it "
+            "cost is added to theirs"
+        ),
+    ),
+}
+LEAST_ON_NOISE = {"sgd": 5_000, "cooccurrence": 1_000}
+"""Users needed per standard deviation of the noise: at 3,968 and 715, vectors were at chance."""
+_PAIRS = 1_000_000  # of words whose distances are measured again, where there are more
+_PROOFS = {
+    "sgd": ("user_training", "sampled_users", "gaussian", "accounting"),
+    "cooccurrence": ("cooccurrence", "clipped_sum", "gaussian"),
+}
+
+
+class TrainedGroup(Part):
+    """The training of the users of one group."""
+
+    name: str
+    budget_left_for_training: float
+    sampling_rate: Rational
+    last_step: int = Field(ge=0)
+
+
+class WordEmbeddingsMechanism(Mechanism):
+    """A release of word embeddings."""
+
+    has_papers_figure: ClassVar[bool] = True
+    kind: Literal["word-embeddings"]
+    method: Literal["sgd", "cooccurrence"]
+    user: str
+    users: int
+    epsilon: float | None = None
+    budgets: dict[str, Any] | None = None
+    delta: float
+    vocabulary: dict[str, Any]
+    tokens: int
+    dimensions: int = Field(ge=1, le=MOST_DIMENSIONS)
+    window: int
+    few_users: str | None = None
+    training: dict[str, Any] | None = None
+    tokenizer: str
+    vocabulary_size: int
+    noise_multiplier: Rational
+    norms: dict[str, int] | None = None
+    steps_taken: int | None = None
+    lot: int | None = None
+    software: str
+    groups: list[TrainedGroup] | None = None
+
+    @property
+    def promise(self) -> Promise:
+        """Return the form of user-level privacy."""
+        return Promise(UserParameters)
+
+    @property
+    def start(self) -> str | None:
+        """Return the file of public vectors that training started from; None if there was none."""
+        given = (self.training or {}).get("start")
+        return given.get("public") if isinstance(given, dict) else None
+
+    @property
+    def notes(self) -> list[str]:
+        """Return what the README says of a start from public vectors."""
+        if self.start is None:
+            return []
+        start = self.start.replace("`", "'")
+        return [
+            f"Training started from the public vectors of `{start}` (artefact `start`) for "
+            "the words that they have, and from random numbers for all others. It cost nothing: "
+            "whoever made the release declared these vectors public, and public vectors tell "
+            "nothing of a user. What two released vectors have in common may come from others' "
+            "texts, of which these vectors were made, and not from the corpus."
+        ]
+
+    @property
+    def product(self) -> Product:
+        """Return what sort of thing the release is."""
+        return "model"
+
+    @property
+    def proofs(self) -> tuple[str, ...]:
+        """Return the modules with the proofs of its noise."""
+        return _PROOFS[self.method]
+
+    def limits(
+        self, spendings: Sequence[Spending[Any]], artefacts: Sequence[UsedArtefact]
+    ) -> list[str]:
+        """Return the lines on what vectors do not hide."""
+        return embedding_limits(are_named(self.budgets))
+
+    def results(self, block: Any) -> tuple[Set[str], Set[str]]:
+        """Return the number of words, the noise, and the norms or the steps of each group."""
+        own = {"norms"} if self.method == "cooccurrence" else {"steps_taken", "lot", "groups"}
+        return {"vocabulary_size", "noise_multiplier", "software", *own}, set()
+
+    @property
+    def used(self) -> list[tuple[str, str]]:
+        """Return the vocabulary and the vectors of the start, those that are public files."""
+        found = (("vocabulary", self.vocabulary.get("public")), ("start", self.start))
+        return [(name, place) for name, place in found if place is not None]
+
+    def weaknesses(self, card: Card) -> tuple[Sequence[Weakness], Sequence[Weakness]]:
+        """Return those of delta before, and those of the noise after."""
+        total, noise = card.budget.total.guarantee, Fraction(self.noise_multiplier)
+        assert isinstance(total, UserPrivacy)
+        on_noise = (
+            float(self.users / noise)
+            if self.method == "cooccurrence"
+            else float(Fraction(self.lot or 0) / noise) * math.sqrt(self.steps_taken or 0)
+        )
+        least = LEAST_ON_NOISE[self.method]
+        return of_users(total.delta, self.users), of_noise(self.users, on_noise, least)
+
+    def follows_from_noise(self, line: str) -> bool:
+        """Return whether a line counts the vocabulary's words that the noise has left."""
+        found = re.search(r"of ([0-9]{1,3}(?:,[0-9]{3}){0,4}) words", line)
+        if found is None or self.norms is None:
+            return False
+        words = int(found[1].replace(",", ""))
+        return line in (one.said for one in of_left_out(self.vocabulary_size, words))
+
+    @property
+    def files(self) -> Mapping[str, FileFormat]:
+        """Return the formats of the vectors, in four forms, and of the vocabulary."""
+        vectors = pa.list_(pa.float32(), self.dimensions)
+        return _FILES | {TABLE: _FILES[TABLE]._replace(types=(pa.string(), vectors))}
+
+    def figure(self, delta: Fraction) -> PapersFigure | None:
+        """Return the paper's figure for a training at a delta; None where there is none."""
+        if self.groups is None:
+            return None
+        most = max(Fraction(group.sampling_rate) for group in self.groups)
+        lot, steps = Fraction(self.lot or 0), self.steps_taken or 0
+        return papers_figure(most, Fraction(self.noise_multiplier), steps, lot, delta)
+
+    def is_trained_as_said(self) -> bool:
+        """Tell whether the steps of a training are those of its block, and its noise has a norm."""
+        # The module imports optional packages.
+        from quietcorpus.mechanisms.clipped_sum import STEPS
+
+        if self.groups is None:
+            norms = self.norms or {}
+            return max(norms.values(), default=0) == STEPS and norms.keys() == self._names
+        given, taken = self.training or {}, self.steps_taken or 0
+        names = [group.name for group in self.groups]
+        lasts = [group.last_step for group in self.groups]
+        rate, rates = Fraction(given["lot"], self.users), [g.sampling_rate for g in self.groups]
+        return (
+            self.lot == given["lot"]
+            and taken == given.get("stop_after", given["steps"])
+            and max(lasts) == taken
+            and max(map(Fraction, rates)) == rate
+            and len(set(names)) == len(names)
+            and set(names) == self._names
+        )
+
+    @property
+    def _names(self) -> Set[str]:
+        """Return the names of the groups of users; one of no name, if they have no budgets."""
+        if self.budgets is None:
+            return {""}
+        return GroupBudgets.model_validate(self.budgets).of_groups.keys()
+
+    def charged(self, stages: Sequence[Any]) -> Concentrated | None:
+        """Return what a filter charges for the noise of counts or training, and the vocabulary."""
+        # The modules import optional packages.
+        from quietcorpus.mechanisms.dominance import dominating
+        from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
+
+        noise, delta = Fraction(self.noise_multiplier), Fraction(stages[-1].delta_exact)
+        courses = [
+            dominating(Fraction(one.sampling_rate), noise, one.last_step, delta / 100)
+            for one in self.groups or ()
+        ]
+        known = [one for one in courses if one is not None]
+        if len(known) < len(courses):
+            return None
+        own = (
+            Concentrated(max(one.rho for one in known), max(one.delta for one in known))
+            if known
+            else Concentrated(rho_of(noise))
+        )
+        private = self.vocabulary.get("private")
+        if private is None:
+            return own
+        cost = Fraction(stages[0].epsilon_exact), Fraction(stages[0].delta_exact)
+        return own + UserVocabulary(private["words"], *cost).concentrated
+
+    def check_files(self, output: str, card: Card) -> None:
+        """Check that all files hold the same vectors, and that the index states the cost."""
+        _check_vectors(output, card)
+
+    def misfit(self, name: str, rows: pa.Table, tables: Mapping[str, pa.Table]) -> str | None:
+        """Return what in the vocabulary is not as it is written."""
+        if name != layout.VOCABULARY:
+            return None
+        return misfit_of(rows, self.vocabulary, self.tokenizer, weighted=False)
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """Return the paths of all files."""
+        return tuple(_FILES)
+
+    def written(self, output: str) -> Iterator[tuple[str, bytes]]:
+        """Yield the index's files, made of its words, vectors and codes."""
+        index = IndexSource.resolve("index", f"{output}/{INDEX}").open()
+        vocabulary = Vocabulary(index.vocabulary.terms.to_pylist(), index.tokenizer)
+        again = WordIndex(index.manifest, vocabulary, index.vectors, index.codes)
+        for name, content in contents(again):
+            yield f"{INDEX}/{name}", content
+
+
+def embedding_limits(named: bool | None) -> list[str]:
+    """Return the lines on what vectors do not hide; `named` is that of `budget_limits`."""
+    return [
+        f"{NUMBERS}, which this card states",
+        *OF_NAMES,
+        f"{WHETHER}: a corpus without a word of the vocabulary, with too many unreadable records, "
+        "or with an identifier twice, makes none",
+        "anything from whoever runs the release and sees the text",
+        *budget_limits(named),
+    ]
+
+
+def papers_figure(
+    rate: Fraction, noise_multiplier: Fraction, steps: int, lot: Fraction, delta: Fraction
+) -> PapersFigure:
+    """Return the paper's figure for a training of `steps` steps, at the largest sampling rate."""
+    # The module imports optional packages.
+    from quietcorpus.mechanisms.accounting import papers_epsilon
+
+    return PapersFigure(
+        epsilon=round_up(papers_epsilon(rate, noise_multiplier, steps, lot, delta)),
+        explanation=(
+            "It divides what a step costs by the number of users that take part in it. It is "
+            "not a bound on what a reader can learn; the guarantee above is."
+        ),
+    )
+
+
+def of_schedule(schedule: Schedule, until: int, lot: int) -> dict[str, Any]:
+    """Return what a card states of a training that takes the steps of a schedule up to `until`."""
+    return {
+        "noise_multiplier": str(schedule.noise_multiplier),
+        "steps_taken": until,
+        "lot": lot,
+        "groups": [
+            {
+                "name": group.name,
+                "budget_left_for_training": round_up(group.epsilon),
+                "sampling_rate": str(group.rate),
+                "last_step": min(group.steps, until),
+            }
+            for group in schedule.groups
+        ],
+    }
+
+
+def _are_solved(mechanism: WordEmbeddingsMechanism, card: Card) -> bool:
+    """Tell whether noise, norms and sampling are those that a release solves for its budgets."""
+    # The modules import optional packages.
+    from quietcorpus.mechanisms.accounting import Schedule
+    from quietcorpus.mechanisms.group_norms import GroupNorms
+
+    *before, stage = (one.parameters.guarantee for one in card.budget.stages)
+    assert isinstance(stage, UserPrivacy)
+    total = card.budget.total.guarantee
+    if not isinstance(total, UserPrivacy) or total.delta not in exacts(mechanism.delta):
+        return False
+    cost = sum((one.epsilon for one in before), start=Fraction(0))
+    for budgets in spendable(mechanism.epsilon or 0, mechanism.budgets, cost):
+        if mechanism.training is None:
+            norms = GroupNorms.solved(budgets, stage.delta)
+            noise = str(norms.mechanism.noise_multiplier)
+            stated = {"noise_multiplier": noise, "norms": dict(norms.most)}
+            spent = norms.spent
+        else:
+            given, lot, until = mechanism.training, mechanism.lot or 0, mechanism.steps_taken or 0
+            leave = given["participation"] == "steps"
+            rate = Fraction(lot, mechanism.users)
+            solved = Schedule.solved(budgets, stage.delta, rate, given["steps"], leave=leave)
+            stated = of_schedule(solved, until, lot)
+            spent = {one.name: solved.spent(one, until) for one in solved.groups}
+        found = mechanism.model_dump(mode="json", include=set(stated))
+        if found == stated and stage == promised(spent, stage.delta, mechanism.budgets):
+            return True
+    return False
+
+
+def check(output: str, card: Card) -> None:
+    """Check what the noise costs, and the numbers of the budget; raises InputError."""
+    mechanism = card.mechanism
+    assert isinstance(mechanism, WordEmbeddingsMechanism)
+    check_vocabulary(f"{output}/{layout.CARD}", mechanism.vocabulary, card.budget.stages[:-1])
+    stage = card.budget.stages[-1].parameters
+    assert isinstance(stage, UserParameters)
+    check_cost(f"{output}/{layout.CARD}", stage, _courses(mechanism))
+    _check_numbers(f"{output}/{layout.CARD}", mechanism, card)
+
+
+def _check_numbers(uri: str, mechanism: WordEmbeddingsMechanism, card: Card) -> None:
+    """Check that the mechanism's numbers are those of the budget and of the files."""
+    total, noisy = card.budget.total, {"sgd": "training", "cooccurrence": "cooccurrences"}
+    assert isinstance(total, UserParameters)
+    if card.budget.stages[-1].stage != noisy[mechanism.method]:
+        raise InputError(f"{uri}: budget: its stages are not the mechanism's")
+    check_budgets(uri, total, mechanism.budgets)
+    most = total.epsilon if mechanism.epsilon is None else mechanism.epsilon
+    if mechanism.delta != total.delta or most < total.epsilon:
+        raise InputError(f"{uri}: mechanism: epsilon or delta is not the budget's")
+    if {file.rows for file in card.files} != {mechanism.vocabulary_size}:
+        raise InputError(f"{uri}: mechanism: vocabulary_size is not the number of words")
+    if not is_accountable():
+        return
+    stage = card.budget.stages[-1].parameters
+    assert isinstance(stage, UserParameters)
+    spent = Fraction(stage.delta_exact)
+    if not mechanism.is_trained_as_said() or card.papers_figure != mechanism.figure(spent):
+        raise InputError(f"{uri}: mechanism: its training or the paper's figure is not as it says")
+    if is_solved_alike(card) and not _are_solved(mechanism, card):
+        raise InputError(f"{uri}: mechanism: its noise, norms or steps are not those of its budget")
+
+
+def _courses(mechanism: WordEmbeddingsMechanism) -> Iterator[Course]:
+    """Yield the courses of the users of each group."""
+    for group in mechanism.groups or ():
+        noise = Fraction(mechanism.noise_multiplier)
+        yield group.name, Fraction(group.sampling_rate), noise, group.last_step
+    yield from courses_of_norms(mechanism.noise_multiplier, mechanism.norms or {})
+
+
+def _check_vectors(output: str, card: Card) -> None:
+    """Raise InputError unless all files hold the same vectors, and the index states its cost."""
+    mechanism = card.mechanism
+    assert isinstance(mechanism, WordEmbeddingsMechanism)
+    index = IndexSource.resolve("index", f"{output}/{INDEX}").open()
+    table, terms = (storage.read_table(f"{output}/{name}") for name in (TABLE, layout.VOCABULARY))
+    words, values = table["word"].to_pylist(), _vectors_in(table)
+    content = {path: storage.read_bytes(f"{output}/{path}") for path in (TEXT, BINARY)}
+    for path, agrees in {
+        layout.VOCABULARY: terms["term"].to_pylist() == words,
+        TEXT: content[TEXT] == as_text(words, values),
+        BINARY: content[BINARY] == as_binary(words, values),
+        INDEX: index.vocabulary.terms.to_pylist() == words
+        and index.vectors.tobytes() == values.tobytes(),
+    }.items():
+        if not agrees:
+            raise InputError(f"{output}/{path}: not the words and vectors of {TABLE}")
+    manifest = index.manifest
+    if (manifest.provenance, manifest.guarantee) != ("private", stated(card.guarantee)):
+        raise InputError(f"{output}/{INDEX}: does not say what it cost as {layout.CARD} does")
+    rule = rule_of(mechanism.tokenizer) or index.tokenizer
+    source = {"uri": BINARY, "sha256": hashlib.sha256(content[BINARY]).hexdigest()}
+    own = IndexManifest(
+        provenance="private",
+        guarantee=manifest.guarantee,
+        source=source,
+        words=len(words),
+        dimensions=values.shape[1],
+        bits=BITS,
+        tokenizer=rule.record,
+        seed=SEED,
+        measures=manifest.measures,
+        distances=manifest.distances,
+        builder=f"quietcorpus {card.software.get('quietcorpus')}",
+    )
+    if replace(manifest, files=(), version=own.version) != own:
+        raise InputError(f"{output}/{INDEX}: its {MANIFEST} is not that of the vectors")
+    try:
+        fits = _are_measured(manifest, values, index.codes)
+    except (ArithmeticError, LookupError, TypeError, ValueError):
+        fits = False
+    if not fits:
+        raise InputError(f"{output}/{INDEX}: its {MANIFEST} has distances of other vectors")
+
+
+def _vectors_in(table: pa.Table) -> npt.NDArray[np.float32]:
+    """Return the vectors of a table, float32 (V, d)."""
+    column = table["vector"].combine_chunks()
+    found: npt.NDArray[np.float32] = column.flatten().to_numpy()
+    return found.reshape(len(table), column.type.list_size)
+
+
+def _are_measured(
+    manifest: IndexManifest, vectors: npt.NDArray[np.float32], codes: npt.NDArray[np.uint64]
+) -> bool:
+    """Return whether a manifest's distances and measures are those of vectors and codes.
+
+    What the codes keep of the vectors is not measured again.
+    """
+    quality, distances = Quality(**manifest.measures), manifest.distances
+    return (
+        type(quality.reconstruction_error) is type(quality.neighbour_overlap) is float
+        and all(type(one) in (int, float) for one in manifest.measures.values())
+        and 0 <= quality.reconstruction_error <= 1e12
+        and 0 <= quality.neighbour_overlap <= 1
+        and (quality.imbalance, quality.sharing) == spread(codes)
+        and distances.keys() == set(METRICS)
+        and _agree(distances[EUCLIDEAN], euclidean_distances(vectors, SEED, budget=_PAIRS))
+        and _agree(distances[HAMMING], hamming_distances(codes, budget=_PAIRS))
+    )
+
+
+def _agree(given: Mapping[str, Any], found: Distances) -> bool:
+    """Return whether distances as a manifest states them are within those of fewer pairs."""
+    mean, most, met = (Fraction(given[name]) for name in ("mean", "maximum", "largest_met"))
+    low, high = map(Fraction, given.get("mean_interval", [mean, mean]))
+    texts = [given[name] for name in ("mean", "maximum", "largest_met")]
+    # More digits than a float has could be anything.
+    others = {
+        one for one in texts + given.get("mean_interval", []) if one != repr(float(Fraction(one)))
+    }
+    rounding = mean / 10**6
+    spread = 4 * (found.mean.high - found.mean.low) + rounding
+    return (
+        others <= {str(found.mean.value)}
+        and given.keys() - {"mean_interval"} == {"unit", "mean", "maximum", "largest_met"}
+        and given["unit"] == found.unit
+        and all(abs(one - found.mean.value) <= spread for one in (low, mean, high))
+        and low <= mean <= high
+        and found.maximum.low - rounding <= met <= most <= found.maximum.high + rounding
+    )

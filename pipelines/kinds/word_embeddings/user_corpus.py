@@ -1,0 +1,243 @@
+"""The parts that both methods of word embeddings share: users, vocabulary, files and limits."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import apache_beam as beam
+import numpy as np
+import numpy.typing as npt
+
+from quietcorpus.indexes.tokenizers import Tokenizer
+from quietcorpus.mechanisms.filters import Concentrated
+from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy, compose
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
+from quietcorpus.transforms.artefacts.files import FileSource
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.reading.identifiers import TAG
+from quietcorpus.transforms.shards import TALLIES, Tally, Written
+from quietcorpus.transforms.users.training_shards import shards_for
+from quietcorpus.transforms.users.user_vocabulary import SelectUserVocabulary
+from quietcorpus.transforms.users.users import BoundedUsers, GatherUsers
+from quietcorpus.transforms.vocabulary import load
+
+from ...card import model as card
+from ...card import statements
+from ...card.weakness import Weakness, of_guarantee, of_noise, of_users
+from ...jobs import languages, noise
+from ...jobs.job import Job, refuse_repeated, splits_of
+from ...jobs.kind import Kind
+from ...jobs.languages import require_rule
+from ...jobs.run_files import WriteRunFiles
+from ...jobs.tables import WriteTables, staged_table
+from ...jobs.user_budgets import BudgetedUsers
+from ...schema.tokenizers import tokenizer_of
+from ...storage import layout
+from .card import embedding_limits
+from .files import write_embeddings
+from .spec import WordEmbeddingsSpec
+
+
+@dataclass(frozen=True)
+class UserCorpus(BudgetedUsers):
+    """The users and their vocabulary: the part of a release that both methods share.
+
+    Attributes:
+        spec: the mechanism block.
+        public: the vocabulary, if it is a public list.
+        selection: the vocabulary's private selection, if it is not.
+        size: the number of words of a public list.
+        tokenizer: the tokeniser of the texts.
+    """
+
+    spec: WordEmbeddingsSpec
+    public: FileSource | None
+    selection: UserVocabulary | None
+    size: int | None
+    tokenizer: Tokenizer
+
+    @classmethod
+    def resolve(cls, spec: WordEmbeddingsSpec) -> UserCorpus:
+        """Find the vocabulary; raises InputError if it cannot be used."""
+        tokenizer = tokenizer_of(spec.tokenizer)
+        private = spec.vocabulary.private
+        if private is not None:
+            try:
+                selection = UserVocabulary(private.words, private.epsilon, private.delta)
+            except ValueError as error:
+                raise InputError(f"mechanism.vocabulary.private: {error}") from None
+            return cls(spec, None, selection, None, tokenizer)
+        assert spec.vocabulary.public is not None
+        public = FileSource.resolve("mechanism.vocabulary.public", spec.vocabulary.public)
+        require_rule(public, tokenizer)
+        return cls(spec, public, None, len(load(public, tokenizer)), tokenizer)
+
+    @property
+    def before(self) -> Fraction:
+        """Return the epsilon that the vocabulary costs every user."""
+        return self.selection.epsilon if self.selection else Fraction(0)
+
+    def concentrated(self, stage: Concentrated) -> Concentrated:
+        """Return the cost of the vocabulary and of a stage after it, under a filter."""
+        return stage + self.selection.concentrated if self.selection else stage
+
+    @property
+    def delta(self) -> Fraction:
+        """Return the delta that is left after the vocabulary."""
+        return self.spec.delta - (self.selection.delta if self.selection else 0)
+
+    @property
+    def users(self) -> BoundedUsers:
+        """Return how users are identified and bounded."""
+        return self.named_users.bounded(self.spec.tokens)
+
+    @property
+    def shards(self) -> int:
+        """Return the number of parts that users are divided into, from public figures alone."""
+        return shards_for(self.spec.users, self.spec.tokens)
+
+    @property
+    def artefacts(self) -> Sequence[card.UsedArtefact]:
+        """Return the vocabulary, if it is public."""
+        return [statements.public_artefact("vocabulary", self.public)] if self.public else []
+
+    def gathered(
+        self, pipeline: beam.Pipeline, job: Job
+    ) -> tuple[beam.pvalue.AsSingleton, dict[str, beam.PCollection]]:
+        """Build the vocabulary and the outputs of `GatherUsers`."""
+        splits = splits_of(pipeline, job)
+        if self.selection is None:
+            listed = pipeline | "public vocabulary" >> beam.Create([self.public])
+            vocabulary, read = listed | "load" >> beam.Map(load, self.tokenizer), []
+        else:
+            selected = splits | "vocabulary" >> SelectUserVocabulary(
+                job.corpus, self.users, self.selection, job.key, self.shards, self.tokenizer
+            )
+            vocabulary, read = selected["vocabulary"], [selected[TALLIES]]
+        words = beam.pvalue.AsSingleton(vocabulary)
+        gathered = splits | "users" >> GatherUsers(
+            job.corpus, self.users, words, job.key, job.rejects
+        )
+        refuse_repeated(gathered[TAG], job)
+        tallies = (gathered[TALLIES], *read) | "tallies" >> beam.Flatten()
+        return words, {**gathered, TALLIES: tallies}
+
+    def write(
+        self,
+        pipeline: beam.Pipeline,
+        job: Job,
+        words: beam.pvalue.AsSingleton,
+        gathered: Mapping[str, beam.PCollection],
+        files: beam.PCollection[Written],
+    ) -> None:
+        """Write the vocabulary, and the list of it and of the files for `finish`."""
+        once = pipeline | "once" >> beam.Create([None])
+        table = once | "write vocabulary" >> beam.ParDo(WriteTables(job), words)
+        (files, gathered[TALLIES], table) | "run files" >> WriteRunFiles(job.staging, job.key)
+
+    def spendings(self, stage: str, spent: Mapping[str, Fraction]) -> list[Spending[UserPrivacy]]:
+        """Return the cost of the vocabulary, and the cost of a stage to each group's users."""
+        before = [Spending("vocabulary", self.selection.guarantee)] if self.selection else []
+        return [*before, Spending(stage, self.promise(spent))]
+
+    @property
+    def not_protected(self) -> list[str]:
+        """Return what a reader may learn."""
+        budgets = self.spec.budgets
+        return embedding_limits(None if budgets is None else bool(budgets.epsilon))
+
+
+def words_in(files: Sequence[Written], key: ReleaseKey) -> list[str]:
+    """Read the words of the vocabulary that the pipeline wrote."""
+    (listed,) = (file for file in files if file.path == layout.VOCABULARY)
+    words: list[str] = staged_table(listed, key)["term"].to_pylist()
+    return words
+
+
+@dataclass(frozen=True)
+class UserLevelKind(Kind):
+    """A kind that protects whole users, by either method.
+
+    Attributes:
+        corpus: the users and their vocabulary.
+        least_on_noise: the users that the method needs per standard deviation of the noise.
+    """
+
+    corpus: UserCorpus
+    least_on_noise: ClassVar[int]
+
+    has_documents = False
+
+    @property
+    @abstractmethod
+    def on_noise(self) -> float:
+        """Return the users per standard deviation of the noise, in units of one user's most."""
+
+    @property
+    @abstractmethod
+    def spendings(self) -> list[Spending[UserPrivacy]]:
+        """Return the cost of each stage."""
+
+    def refuse_few(self) -> None:
+        """Raise InputError if users are too few for the noise, unless the spec accepts that."""
+        spec = self.corpus.spec
+        for said, remedy, _ in of_noise(spec.users, self.on_noise, self.least_on_noise):
+            if spec.few_users is None:
+                raise InputError(f"mechanism.users: {said}; {remedy}, or say `few_users: accept`")
+
+    @property
+    def passes(self) -> int:
+        return 1 + (self.corpus.selection is not None)
+
+    @property
+    def artefacts(self) -> Sequence[card.UsedArtefact]:
+        return self.corpus.artefacts
+
+    @property
+    def cost(self) -> UserPrivacy:
+        return compose(self.spendings)
+
+    @property
+    def unit_scope(self) -> str:
+        return self.corpus.unit_scope
+
+    @property
+    def noise_decides(self) -> bool:
+        return True
+
+    @property
+    def weaknesses(self) -> Sequence[Weakness]:
+        total, users = self.cost, self.corpus.spec.users
+        return [
+            *of_users(total.delta, users),
+            *of_guarantee(total, self.artefacts),
+            *of_noise(users, self.on_noise, self.least_on_noise),
+        ]
+
+    @property
+    def expected_noise(self) -> Sequence[str]:
+        return [noise.of_users(self.on_noise, self.least_on_noise)]
+
+    def check(self, tally: Tally) -> None:
+        if not tally.known:
+            raise InputError(
+                "mechanism.vocabulary: no document has a word of it; check input.text and the "
+                "vocabulary's language"
+            )
+
+    def noticed(self, tally: Tally) -> Sequence[str]:
+        return languages.noticed_of_list(self.corpus.public, tally.frequent)
+
+    def write_vectors(
+        self, job: Job, words: Sequence[str], vectors: npt.NDArray[np.float32]
+    ) -> list[Written]:
+        """Write the vectors of the words, float32 (n, d), in every form."""
+        promise = statements.guarantee(self.cost, [], self.artefacts)
+        return write_embeddings(
+            words, vectors, promise, self.corpus.tokenizer, job.staging, job.key()
+        )

@@ -1,0 +1,1 @@
+"""The kind `words`: each word replaced by one near it, under metric privacy."""

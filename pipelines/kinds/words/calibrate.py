@@ -1,0 +1,215 @@
+"""Calibration on an index's words, before a run: the effect of an epsilon, and the one needed."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.parquet as pq
+
+from quietcorpus.evaluation.calibration import Measured, Run, choose_words, held_draws, measure
+from quietcorpus.evaluation.demands import Design
+from quietcorpus.evaluation.neighbours import euclidean_neighbours, hamming_neighbours
+from quietcorpus.evaluation.solver import TRIALS, Solution, solve
+from quietcorpus.evaluation.tallies import child
+from quietcorpus.indexes.engines import vector_search
+from quietcorpus.indexes.search import (
+    DEFAULT_PROBES,
+    SearchEngine,
+    SearchError,
+    Searching,
+    VectorSearch,
+)
+from quietcorpus.indexes.word_index import WordIndex
+from quietcorpus.mechanisms.document_loss import LARGEST_DELTA, LARGEST_WORDS, LEAST_DELTA
+from quietcorpus.transforms.errors import InputError, shown
+from quietcorpus.transforms.installed import require_installed
+from quietcorpus.transforms.privatizers.words import WordMechanism, engines_of
+
+from ...card.document_losses import DocumentBudget
+from ...runners.parallel import Backend, processors
+from ...storage import files as storage
+from ...storage.output import Output
+from ...terminal.progress import Steps
+from . import calibrate_plot, calibrate_report
+from .calibrate_blocks import runner, timed, told
+from .calibrate_report import WordSettings
+from .job import simulator
+
+RESULT, ROWS = "calibration.json", "calibration.parquet"
+RANKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+NEIGHBOURS_OF = 1000
+_VALIDATED_WORDS = 1000
+
+
+def calibrate(
+    index: WordIndex,
+    output: str,
+    settings: WordSettings,
+    *,
+    backend: Backend = "local",
+    workers: int | None = None,
+    progress: bool = False,
+) -> dict[str, Any]:
+    """Measure the words, solve for an epsilon if there are demands, and write the results.
+
+    Args:
+        index: the index that a release would use.
+        output: an absolute path of a folder or an object-store URI, still empty. The files are
+            `calibration.json`, `calibration.parquet` (a row for each epsilon and word),
+            `calibration.png` and `calibration.svg`; they do not depend on `backend` and `workers`.
+        settings: the mechanism, the epsilons and the demands.
+        backend, workers: see `quietcorpus.pipelines.kinds.words.calibrate_blocks.runner`.
+        progress: whether to show a bar.
+
+    Returns:
+        The content of `calibration.json`.
+
+    Raises:
+        InputError: anything that a person can fix; nothing is written then.
+    """
+    require_installed("matplotlib", extra="calibrate")
+    Output(output).require_writable()
+    with Output(output).folder(last=RESULT) as folder:
+        try:
+            steps = Steps(3 + bool(settings.demands), bar=progress)
+            with runner(backend, workers) as run:
+                measured, solution = _measured(index, settings, run, steps, workers or processors())
+        except ValueError as error:  # from the pure layers, about numbers alone
+            raise InputError(f"calibrate: {error}") from None
+        with steps.step("looking at neighbours, and writing"):
+            content = calibrate_report.content(
+                index.manifest, settings, measured, _neighbours(index, settings, measured), solution
+            )
+            sink = io.BytesIO()
+            pq.write_table(calibrate_report.rows(measured, index.vocabulary.terms), sink)
+            files = {ROWS: sink.getvalue(), **calibrate_plot.pictures(content)}
+            files[RESULT] = (json.dumps(content, indent=2, allow_nan=False) + "\n").encode()
+            for name, made in files.items():
+                storage.write_bytes(f"{folder}/{name}", made)
+    return content
+
+
+def _measured(
+    index: WordIndex, settings: WordSettings, run: Run, steps: Steps, processes: int
+) -> tuple[Measured, Solution | None]:
+    search = _search(index, settings)
+    simulated = simulator(settings.mechanism, index, search, settings.truncation, settings.tuning)
+    seed = np.random.SeedSequence(settings.seed)
+    size, weights = simulated.size, settings.weights
+    count = settings.words
+    if weights is None and count is not None:
+        count = min(count, size)
+    words = choose_words(size, count, child(seed, 0), weights)
+    epsilons = [float(epsilon) for epsilon in settings.epsilons]
+    checked = Design(
+        _VALIDATED_WORDS if weights is not None else min(_VALIDATED_WORDS, size),
+        settings.draws,
+        settings.eta,
+        weights,
+    )
+    of_search = TRIALS * (checked.words or size) if settings.demands else 0
+    of_grid = len(words) * len(epsilons)
+    with steps.step("timing a few draws"):
+        a_draw = timed(simulated, epsilons, words)
+    steps.expect(a_draw * settings.draws * (of_search + of_grid) / processes, "a few draws")
+    solution = None
+    if settings.demands:  # first, since bad demands fail at once
+        with steps.step("searching for an epsilon", of_search, "words") as display:
+            solution = solve(
+                simulated,
+                settings.demands,
+                checked,
+                settings.confidence,
+                child(seed, 2),
+                told(run, display.advance),
+            )
+    held = held_draws(settings.draws, settings.eta)
+    with steps.step("measuring words at every epsilon", of_grid, "words") as display:
+        telling = told(run, display.advance)
+        measured = measure(
+            simulated, words, epsilons, settings.draws, held, child(seed, 1), telling
+        )
+    return measured, solution
+
+
+def _search(index: WordIndex, settings: WordSettings) -> VectorSearch | None:
+    """Return the approximate search of a release; None if it finds what exact search finds."""
+    searching = settings.search
+    if searching.engine not in engines_of(settings.mechanism):
+        raise InputError(f"search: {searching.engine.value} is not for {settings.mechanism.value}")
+    if not searching.approximate:
+        return None
+    try:
+        return vector_search(searching, index.vectors, index.lists)
+    except SearchError as error:
+        raise InputError(f"search: {error}") from None
+
+
+def document_budget(
+    epsilon: Fraction | None, delta: Fraction | None, words: int | None
+) -> DocumentBudget | None:
+    """Return what documents shall be protected by, if it is given; raises InputError for a part."""
+    if epsilon is None and delta is None and words is None:
+        return None
+    if epsilon is None or delta is None or words is None:
+        raise InputError(
+            "document_epsilon: give document_epsilon, document_delta and document_words together"
+        )
+    if not LEAST_DELTA <= delta < LARGEST_DELTA:
+        raise InputError(
+            f"document_delta: {float(delta):g} is not allowed; give {float(LEAST_DELTA):g} or "
+            f"more, and less than {float(LARGEST_DELTA):g}"
+        )
+    if words > LARGEST_WORDS:
+        raise InputError(f"document_words: {words:,} is not allowed; at most {LARGEST_WORDS:,}")
+    if epsilon <= 0:
+        raise InputError(f"document_epsilon: {float(epsilon):g} is not above 0")
+    return DocumentBudget(epsilon, delta, words)
+
+
+def read_search(key: str, given: str) -> Searching:
+    """Read an engine as a command line names it: `faiss-ivf:probes=32`; raises InputError."""
+    name, _, setting = given.partition(":")
+    probes = re.fullmatch("probes=([1-9][0-9]{0,8})", setting)
+    approximate = name == SearchEngine.FAISS_IVF
+    if name not in list(SearchEngine) or (setting and not (approximate and probes)):
+        raise InputError(
+            f"{key}: {shown(given)} is not allowed; give one of {', '.join(SearchEngine)}, and for "
+            f"{SearchEngine.FAISS_IVF.value} the lists to search, such as faiss-ivf:probes=32"
+        )
+    if not approximate:
+        return Searching(SearchEngine(name))
+    return Searching(SearchEngine.FAISS_IVF, int(probes[1]) if probes else DEFAULT_PROBES)
+
+
+def _neighbours(index: WordIndex, settings: WordSettings, measured: Measured) -> dict[str, Any]:
+    ranks = [rank for rank in RANKS if rank < index.manifest.words]
+    words = measured.words[:NEIGHBOURS_OF]
+    distances = _distances(index, settings.mechanism, words, ranks)
+    return {
+        "ranks": ranks,
+        "words": len(words),
+        "quantiles": [calibrate_report.quantiles(column) for column in distances.T],
+    }
+
+
+def _distances(
+    index: WordIndex, mechanism: WordMechanism, words: npt.NDArray[np.int64], ranks: list[int]
+) -> npt.NDArray[np.float64]:
+    """Return the distances to neighbours of these ranks, by the mechanism's metric."""
+    match mechanism:
+        case (
+            WordMechanism.MADLIB
+            | WordMechanism.VICKREY
+            | WordMechanism.TEM
+            | WordMechanism.EXPONENTIAL
+        ):
+            return euclidean_neighbours(index.vectors, words, ranks)
+        case WordMechanism.BRR:
+            return hamming_neighbours(index.codes, words, ranks)

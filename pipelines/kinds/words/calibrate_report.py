@@ -1,0 +1,351 @@
+"""The report of a calibration: `calibration.json`, rows, and lines for a terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from quietcorpus.evaluation.calibration import Measured
+from quietcorpus.evaluation.demands import Demand
+from quietcorpus.evaluation.intervals import mean_over_blocks
+from quietcorpus.evaluation.solver import Solution
+from quietcorpus.evaluation.tallies import WORDS_A_BLOCK
+from quietcorpus.indexes.search import EXACT, Searching
+from quietcorpus.indexes.word_index_manifest import IndexManifest
+from quietcorpus.mechanisms.guarantees import round_up, shown_up
+from quietcorpus.transforms.privatizers.words import WordMechanism
+
+from ...card.document_losses import DocumentBudget, Weights, document_epsilon
+from ...prepare.distances import distance, matched
+from .job import law_of
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+_CONFIDENCE = 0.95
+_NAMES = {
+    WordMechanism.MADLIB: "Madlib",
+    WordMechanism.VICKREY: "Vickrey",
+    WordMechanism.BRR: "BRR",
+    WordMechanism.TEM: "TEM",
+    WordMechanism.EXPONENTIAL: "The exponential mechanism",
+}
+_METRICS = {
+    WordMechanism.MADLIB: "Euclidean",
+    WordMechanism.VICKREY: "Euclidean",
+    WordMechanism.BRR: "Hamming",
+    WordMechanism.TEM: "Euclidean",
+    WordMechanism.EXPONENTIAL: "Euclidean",
+}
+_UNITS = {"Euclidean": "unit of Euclidean distance", "Hamming": "bit"}
+_MATCHED = {
+    WordMechanism.MADLIB: WordMechanism.BRR,
+    WordMechanism.VICKREY: WordMechanism.BRR,
+    WordMechanism.BRR: WordMechanism.MADLIB,
+    WordMechanism.TEM: WordMechanism.BRR,
+    WordMechanism.EXPONENTIAL: WordMechanism.BRR,
+}
+"""The mechanism of the other metric that each is compared with."""
+
+
+@dataclass(frozen=True)
+class WordSettings:
+    """The settings of a calibration.
+
+    Attributes:
+        mechanism: the mechanism to calibrate.
+        epsilons: the grid, per unit of the mechanism's distance.
+        words: the largest number of words to measure; None for all of them.
+        draws: the number of draws for each epsilon and word.
+        eta: S_w is the size of the smallest set with probability 1 - eta or more.
+        seed: the seed of everything that is drawn; equal seeds give equal numbers.
+        weights: None, or float64 (V,): words are drawn in proportion. They must be public.
+        demands: the demands that an epsilon is sought for, if any.
+        confidence: the confidence of that epsilon.
+        search: the engine that a release would use.
+        document: what documents shall be protected by, if an epsilon is sought for it.
+        truncation: for `tem`, gamma; None for the one that follows from each epsilon.
+        tuning: for `vickrey`, t; None for the others.
+    """
+
+    mechanism: WordMechanism
+    epsilons: tuple[Fraction, ...]
+    words: int | None = 10_000
+    draws: int = 1000
+    eta: Fraction = Fraction(1, 20)
+    seed: int = 1
+    weights: npt.NDArray[np.float64] | None = None
+    demands: tuple[Demand, ...] = ()
+    confidence: float = 0.95
+    search: Searching = EXACT
+    document: DocumentBudget | None = None
+    truncation: Fraction | None = None
+    tuning: Fraction | None = None
+
+
+def content(
+    manifest: IndexManifest,
+    settings: WordSettings,
+    measured: Measured,
+    neighbours: dict[str, Any],
+    solution: Solution | None,
+) -> dict[str, Any]:
+    """Return all numbers, with everything that is needed to repeat them.
+
+    Quantiles are those of the words' estimates. Intervals are of the mean over words, at 95 %, from
+    the blocks of words that share their noise
+    (`quietcorpus.evaluation.intervals.mean_over_blocks`). A null min-entropy belongs to a word that
+    no draw gave: it is more than about log(draws).
+    """
+    mechanism = settings.mechanism
+    return {
+        "schema_version": 1,
+        "title": _title(manifest, settings, measured),
+        "index": described(manifest),
+        "mechanism": mechanism.value,
+        "metric": _METRICS[mechanism],
+        "unit": _UNITS[_METRICS[mechanism]],
+        "distances": dict(manifest.distances),
+        "mean_distance": float(distance(manifest, mechanism, "mean")),
+        "maximum_distance": float(distance(manifest, mechanism, "maximum")),
+        "parameters": {
+            "epsilons": [str(epsilon) for epsilon in settings.epsilons],
+            "draws": measured.draws,
+            "words": len(measured.words),
+            "sample": _sample(manifest, settings, measured),
+            "words_that_share_noise": WORDS_A_BLOCK,
+            "eta": float(settings.eta),
+            "held": measured.held,
+            "seed": settings.seed,
+            "quantiles": list(QUANTILES),
+            **settings.search.law,
+            **({} if settings.truncation is None else {"truncation": str(settings.truncation)}),
+            **({} if settings.tuning is None else {"tuning": str(settings.tuning)}),
+        },
+        "by_epsilon": [
+            _row(manifest, settings, measured, e) for e in range(len(settings.epsilons))
+        ],
+        "neighbours": neighbours,
+        "solution": None if solution is None else _solution(settings, solution),
+        "document": None if settings.document is None else _document(manifest, settings),
+    }
+
+
+def _document(manifest: IndexManifest, settings: WordSettings) -> dict[str, Any]:
+    """Solve for the epsilon of a word that keeps whole documents to a budget; see `lines`."""
+    budget = settings.document
+    assert budget is not None
+    maximum = distance(manifest, settings.mechanism, "maximum")
+    law = law_of(settings.mechanism, manifest, settings.truncation)
+    epsilon = budget.word_epsilon(law, maximum)
+    counted = min(maximum, law.largest) if isinstance(law, Weights) else maximum
+    found = document_epsilon(law)(epsilon, maximum, budget.words, budget.delta)
+    return {
+        "words": budget.words,
+        "delta": float(budget.delta),
+        "epsilon_at_most": float(budget.epsilon),
+        "word_epsilon": float(epsilon),
+        "epsilon": round_up(found),
+        "worst": round_up(epsilon * counted * budget.words),
+    }
+
+
+def _title(manifest: IndexManifest, settings: WordSettings, measured: Measured) -> str:
+    return (
+        f"{_NAMES[settings.mechanism]} on {manifest.words:,} words "
+        f"({_size(settings.mechanism, manifest)}): "
+        f"{measured.draws:,} draws for each of {len(measured.words):,} words"
+        + (f", {settings.search}" if settings.search.approximate else "")
+    )
+
+
+def _size(mechanism: WordMechanism, manifest: IndexManifest) -> str:
+    match mechanism:
+        case (
+            WordMechanism.MADLIB
+            | WordMechanism.VICKREY
+            | WordMechanism.TEM
+            | WordMechanism.EXPONENTIAL
+        ):
+            return f"{manifest.dimensions} dimensions"
+        case WordMechanism.BRR:
+            return f"{manifest.bits} bits"
+
+
+def _sample(manifest: IndexManifest, settings: WordSettings, measured: Measured) -> str:
+    if settings.weights is not None:
+        return "drawn with replacement, by weight"
+    if len(measured.words) == manifest.words:
+        return "all words"
+    return "drawn without replacement, every word alike"
+
+
+def _row(
+    manifest: IndexManifest, settings: WordSettings, measured: Measured, e: int
+) -> dict[str, Any]:
+    epsilon = settings.epsilons[e]
+    other = _MATCHED[settings.mechanism]
+    mean, maximum = (distance(manifest, settings.mechanism, by) for by in ("mean", "maximum"))
+    return {
+        "epsilon": float(epsilon),
+        "loss_at_mean_distance": float(epsilon * mean),
+        "loss_at_maximum_distance": float(epsilon * maximum),
+        "matched": {
+            "mechanism": other.value,
+            "by_mean": float(matched(epsilon, settings.mechanism, other, "mean", manifest)),
+            "by_maximum": float(matched(epsilon, settings.mechanism, other, "maximum", manifest)),
+        },
+        "unchanged": summary(measured.unchanged_share[e], measured.blocks),
+        "set_size": summary(measured.set_size[e], measured.blocks),
+        "distinct": summary(measured.distinct[e], measured.blocks),
+        "min_entropy": {"quantiles": quantiles(measured.min_entropy[e])},
+        "max_entropy": {"quantiles": quantiles(measured.max_entropy[e])},
+    }
+
+
+def quantiles(values: npt.NDArray[np.number]) -> list[float | None]:
+    """Compute the quantiles of `QUANTILES`; null where one is infinite."""
+    found = np.quantile(values, QUANTILES, method="inverted_cdf")
+    return [float(value) if math.isfinite(value) else None for value in found]
+
+
+def described(manifest: IndexManifest) -> dict[str, Any]:
+    """Return what tells an index from others."""
+    return {
+        "words": manifest.words,
+        "dimensions": manifest.dimensions,
+        "bits": manifest.bits,
+        "provenance": manifest.provenance,
+        "source": dict(manifest.source),
+        "builder": manifest.builder,
+        "files": {file["path"]: file["sha256"] for file in manifest.files},
+    }
+
+
+def summary(values: npt.NDArray[np.number], blocks: npt.NDArray[np.int64]) -> dict[str, Any]:
+    """Summarise a value of words: its mean, with an interval (None for one block), quantiles."""
+    low, high = mean_over_blocks(values.astype(np.float64), blocks, _CONFIDENCE)
+    return {
+        "mean": float(values.mean()),
+        "interval": [low, high] if math.isfinite(low) else None,
+        "quantiles": quantiles(values),
+    }
+
+
+def _solution(settings: WordSettings, solution: Solution) -> dict[str, Any]:
+    return {
+        "epsilon": float(solution.epsilon),
+        "confidence": solution.confidence,
+        "demands": [str(demand) for demand in settings.demands],
+        "validations": [
+            {
+                "epsilon": float(validation.epsilon),
+                "level": validation.level,
+                "met": validation.met,
+                "verdicts": [
+                    {
+                        "demand": str(verdict.demand),
+                        "certified": verdict.certified,
+                        "words": verdict.words,
+                        "share_at_least": verdict.at_least,
+                    }
+                    for verdict in validation.verdicts
+                ],
+            }
+            for validation in solution.validations
+        ],
+    }
+
+
+def rows(measured: Measured, terms: pa.Array) -> pa.Table:
+    """Return a row for each epsilon and word; `min_entropy` is null where no draw gave the word."""
+    count = len(measured.words)
+    words = terms.take(pa.array(measured.words)).cast(pa.string())
+    return pa.table(
+        {
+            "epsilon": np.repeat(np.array(measured.epsilons), count),
+            "word": pa.chunked_array([words] * len(measured.epsilons)),
+            "unchanged": measured.unchanged_share.ravel(),
+            "set_size": measured.set_size.ravel(),
+            "distinct": measured.distinct.ravel(),
+            "min_entropy": pa.array(
+                measured.min_entropy.ravel(), mask=~np.isfinite(measured.min_entropy.ravel())
+            ),
+            "max_entropy": measured.max_entropy.ravel(),
+        }
+    )
+
+
+def lines(found: dict[str, Any]) -> Iterator[str]:
+    """Yield the table for a terminal."""
+    other = _NAMES[WordMechanism(found["by_epsilon"][0]["matched"]["mechanism"])]
+    yield found["title"]
+    yield (
+        f"{found['metric']} distance of two words: mean {found['mean_distance']:.4g}, maximum "
+        f"{found['maximum_distance']:.4g}; words were {found['parameters']['sample']}"
+    )
+    yield ""
+    yield (
+        f"{'':>9}  {'x mean':>8}  {'N_w':<25}  {'S_w':<20}  {'outputs':>7}  {other} that matches by"
+    )
+    yield (
+        f"{'epsilon':>9}  {'distance':>8}  {'5 %':>5} {'median':>6} {'95 %':>5} {'mean':>6}  "
+        f"{'5 %':>6} {'median':>6} {'95 %':>6}  {'median':>7}  {'mean':>7} {'maximum':>7}"
+    )
+    for row in found["by_epsilon"]:
+        unchanged, sizes = row["unchanged"]["quantiles"], row["set_size"]["quantiles"]
+        yield (
+            f"{row['epsilon']:>9.4g}  {row['loss_at_mean_distance']:>8.4g}  "
+            f"{unchanged[0]:>5.3f} {unchanged[2]:>6.3f} {unchanged[4]:>5.3f} "
+            f"{row['unchanged']['mean']:>6.3f}  "
+            f"{sizes[0]:>6.0f} {sizes[2]:>6.0f} {sizes[4]:>6.0f}  "
+            f"{row['distinct']['quantiles'][2]:>7.0f}  "
+            f"{row['matched']['by_mean']:>7.3g} {row['matched']['by_maximum']:>7.3g}"
+        )
+    yield ""
+    neighbours = found["neighbours"]
+    yield from neighbour_lines(neighbours["ranks"], neighbours["quantiles"])
+    yield from _solution_lines(found)
+    yield from _document_lines(found)
+
+
+def neighbour_lines(ranks: Sequence[int], by_rank: Sequence[Sequence[float]]) -> Iterator[str]:
+    """Yield the table of distances to k-th neighbours, from their quantiles at each rank."""
+    yield "k-th neighbour " + "".join(f"{rank:>8,}" for rank in ranks)
+    for name, place in (("5 %", 0), ("median", 2), ("95 %", 4)):
+        values = (f"{row[place]:>8.4g}" for row in by_rank)
+        yield f"{name:>14} " + "".join(values)
+
+
+def _solution_lines(found: dict[str, Any]) -> Iterator[str]:
+    solution = found["solution"]
+    if solution is None:
+        return
+    last = solution["validations"][-1]
+    yield ""
+    yield (
+        f"epsilon {solution['epsilon']:g} meets, with a confidence of "
+        f"{100 * solution['confidence']:g} %:"
+    )
+    for verdict in last["verdicts"]:
+        yield (
+            f"  {verdict['demand']} (shown for {verdict['certified']:,} of {verdict['words']:,} "
+            f"fresh words: a share of {verdict['share_at_least']:.4f} or more)"
+        )
+
+
+def _document_lines(found: dict[str, Any]) -> Iterator[str]:
+    solved = found["document"]
+    if solved is None:
+        return
+    yield ""
+    yield (
+        f"epsilon {solved['word_epsilon']:g} of a word keeps documents of at most "
+        f"{solved['words']:,} words to epsilon {solved['epsilon']:g} at delta "
+        f"{solved['delta']:g}, whatever the words (worst case {shown_up(solved['worst'], 4)})"
+    )

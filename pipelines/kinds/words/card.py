@@ -1,0 +1,519 @@
+"""The mechanism of `kind: words` on the card, and the files of such a release."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence, Set
+from fractions import Fraction
+from typing import Any, ClassVar, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from quietcorpus.evaluation.calibration import held_draws
+from quietcorpus.indexes.word_index_manifest import describes_map
+from quietcorpus.mechanisms.brr import BinaryRandomizedResponse
+from quietcorpus.mechanisms.digits import index_of, number
+from quietcorpus.mechanisms.document_loss import LARGEST_WORDS
+from quietcorpus.mechanisms.guarantees import Spending, ceiling, round_up, shown_up
+from quietcorpus.mechanisms.madlib import Madlib
+from quietcorpus.mechanisms.tem import TruncatedExponential, radius_of
+from quietcorpus.mechanisms.vickrey import Vickrey
+from quietcorpus.mechanisms.word_exponential import WordExponential
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.reading.documents import BATCH_DOCUMENTS
+
+from ...card import statements
+from ...card.document_losses import (
+    DELTA,
+    LENGTHS,
+    SAME,
+    DocumentBudget,
+    DocumentLosses,
+    Flips,
+    Noise,
+    Weights,
+    agree,
+    document_losses,
+)
+from ...card.mechanism import FileFormat, Mechanism, Promise
+from ...card.model import Card, Meaning, MeasuredRecall, UsedArtefact
+from ...card.parameters import MetricParameters, Part, Rational, exacts
+from ...card.vocabulary import are_tokens
+from ...card.weakness import Weakness, of_words
+from ...environment.version import same_code
+from ...storage import layout
+
+SAMPLED_WORDS, DRAWS, ETA, QUERIES = 256, 256, Fraction(1, 20), 2048
+"""The words of an index and the draws of each, of which N_w and S_w are estimated, and the number
+of noisy vectors by which an approximate search's recall is measured."""
+HELD_DRAWS = held_draws(DRAWS, ETA)
+_LONGEST = 400
+"""In characters, of an epsilon that matches another mechanism's: a quotient of mean distances."""
+DOCUMENT_WORDS = (10, 100, 1000)
+SHARING_WORDS = (1, *DOCUMENT_WORDS)
+"""The lengths of documents on a card; one of one word has the whole epsilon for it."""
+
+METRICS = {
+    "madlib": Madlib.metric,
+    "vickrey": Vickrey.metric,
+    "brr": BinaryRandomizedResponse.metric,
+    "tem": TruncatedExponential.metric,
+    "exponential": WordExponential.metric,
+}
+LAWS: dict[str, type] = {
+    "madlib": Noise,
+    "vickrey": Noise,
+    "brr": Flips,
+    "tem": Weights,
+    "exponential": Weights,
+}
+"""The form of the law of one word's loss."""
+_PROOFS = {
+    "madlib": ("madlib",),
+    "vickrey": ("vickrey", "madlib"),
+    "brr": ("brr",),
+    "tem": ("tem", "distance_draws", "distance_tables"),
+    "exponential": ("word_exponential", "distance_draws", "distance_tables"),
+}
+
+
+class SearchUsed(Part):
+    """The engine that found words, where the spec names one."""
+
+    engine: str
+    probes: int | None = Field(None, description="the number of lists that were searched")
+
+
+class DocumentEpsilonUsed(Part):
+    """The document's epsilon and delta that the epsilon of a word was found from."""
+
+    epsilon: float = Field(description="that documents were to keep to, rounded up")
+    delta: float
+    words: int = Field(ge=1, description="the most words that are released of a document")
+    longer: Literal["cut", "refuse"]
+
+
+class WordsMechanism(Mechanism):
+    """A release of text, word by word."""
+
+    private: ClassVar[frozenset[str]] = frozenset({"index"})
+    kind: Literal["words"]
+    mechanism: str
+    epsilon: float | None = None
+    document_epsilon: float | DocumentEpsilonUsed | None = None
+    index: str
+    out_of_vocabulary: str
+    tokenizer: str
+    epsilon_exact: Rational
+    words: int
+    matched: dict[str, Any] | None = None
+    truncation: float | None = None
+    tuning: float | None = Field(
+        None,
+        description="for `vickrey`: how much the second nearest word is preferred, of 0 to 1",
+    )
+    gamma: float | None = Field(
+        None,
+        description="for `tem`: the distance beyond which weights decline no further; rounded up",
+    )
+    gamma_exact: Rational | None = None
+    search: SearchUsed | None = None
+
+    @property
+    def promise(self) -> Promise | None:
+        """Return the form of metric privacy in the mechanism's metric; None if it is unknown."""
+        metric = METRICS.get(self.mechanism)
+        return Promise(MetricParameters, metric) if metric else None
+
+    @property
+    def proofs(self) -> tuple[str, ...]:
+        """Return the modules with the proofs of its noise."""
+        return _PROOFS.get(self.mechanism, ())
+
+    @property
+    def notes(self) -> list[str]:
+        """Return what an approximate search means, what gamma does, and what documents keep to."""
+        return [
+            *notes_on(self.search),
+            *_notes_on_gamma(self.gamma, self.epsilon_exact),
+            *_notes_on_tuning(self.tuning),
+            *_notes_on_documents(self.document_epsilon),
+        ]
+
+    def limits(
+        self, spendings: Sequence[Spending[Any]], artefacts: Sequence[UsedArtefact]
+    ) -> list[str]:
+        """Return the lines on what released words do not hide."""
+        is_private = any(one.provenance == "private" for one in artefacts)
+        return word_limits(
+            self.mechanism, self.tokenizer, self.out_of_vocabulary, is_private=is_private
+        )
+
+    def asked(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return the block with the other mechanism in place of the epsilon that it gave."""
+        if self.matched is None:
+            return given
+        key = "epsilon" if self.document_epsilon is None else "document_epsilon"
+        return given | {key: {"matching": self.matched}}
+
+    def results(self, block: Any) -> tuple[Set[str], Set[str]]:
+        """Return the exact epsilon, the number of words, gamma, and the mechanism that it matches.
+
+        Where a document's words share epsilon, they have no gamma in common unless it was given.
+        """
+        given = block.document_epsilon if block.epsilon is None else block.epsilon
+        shared = block.epsilon is None and block.budget is None
+        gamma = block.mechanism == "tem" and (block.truncation is not None or not shared)
+        return {
+            "epsilon_exact",
+            "words",
+            *({"gamma", "gamma_exact"} if gamma else ()),
+            *({"matched"} if hasattr(given, "matching") else ()),
+        }, set()
+
+    @property
+    def used(self) -> list[tuple[str, str]]:
+        """Return the index."""
+        return [("index", self.index)]
+
+    def weaknesses(self, card: Card) -> tuple[Sequence[Weakness], Sequence[Weakness]]:
+        """Return those of epsilon for the index."""
+        return of_words(card.meaning) if card.meaning else [], []
+
+    @property
+    def files(self) -> Mapping[str, FileFormat]:
+        """Return the format of the data."""
+        meaning = "`text`, the released words with single spaces between them"
+        types = (pa.string(), pa.large_string())
+        return {"data": FileFormat(meaning, ("id", "text"), types, is_data=True)}
+
+    def misfit(self, name: str, rows: pa.Table, tables: Mapping[str, pa.Table]) -> str | None:
+        """Return what in the rows is not words with single spaces between them."""
+        texts = rows["text"]
+        if pc.any(pc.match_substring_regex(texts, r"^\s|\s$|\s\s|[^\S ]")).as_py():
+            return "text is not words with single spaces between them"
+        split = pc.list_flatten(pc.split_pattern(texts, " "))
+        words = pc.unique(split.filter(pc.not_equal(split, "")))
+        if not are_tokens(words, self.tokenizer):
+            return "text has a word that the tokenizer does not find"
+        given = self.document_epsilon
+        if not isinstance(given, DocumentEpsilonUsed):
+            return None
+        spaces = pc.max(pc.count_substring(texts, " ")).as_py() or 0
+        return "text has more words than a document may have" if spaces >= given.words else None
+
+    def disagreement(self, rows: pa.Table, before: dict[Any, Any]) -> str | None:
+        """Return that the rows of all files have more different words than the index."""
+        words = pc.unique(pc.list_flatten(pc.split_pattern(rows["text"], " ")))
+        before.update(dict.fromkeys(words.to_pylist()))
+        before.pop("", None)
+        return "text has more different words than the index" if len(before) > self.words else None
+
+
+def word_limits(
+    mechanism: str, tokenizer: str | None, out_of_vocabulary: str | None, *, is_private: bool
+) -> list[str]:
+    """Return the lines on what released words do not hide; `is_private`, if the index is."""
+    length = (
+        "how many words (runs of letters) a document has, that is the length of its text, and "
+        "(statistically) which of them the index lacks: for those a word is drawn uniformly"
+        if out_of_vocabulary == "draw"
+        else "how many of a document's words the index knows: that is the length of its text"
+    )
+    of_index = (
+        "the people whose data the index was made from, beyond the guarantee that it came with; if "
+        "that is this corpus, both costs are theirs"
+    )
+    return [
+        length + "; two documents of different lengths are told apart",
+        "words that are far apart: the loss grows with their distance, see what epsilon means",
+        "a document's words together beyond the sum of their losses: the longer a document, "
+        "the more a reader learns of its subject, its language and its author",
+        statements.row_places(BATCH_DOCUMENTS),
+        *statements.of_dictionaries(tokenizer),
+        *_LIMITS_OF_DRAWS.get(mechanism, ()),
+        *([of_index] if is_private else []),
+    ]
+
+
+_OF_FLOATS = (
+    "what floating-point noise gives away: the proof is for real numbers. The noise that runs is "
+    "bounded, so that the guarantee fails with a probability of order 10^-20 a word, and rounded; "
+    "only nearest words are seen, and what rounding does to them is tested, not bounded"
+)
+_OF_TIME = (
+    "which words there are, from a reader who can time the run: a worker computes the distances of "
+    "a word when it first meets it"
+)
+_LIMITS_OF_DRAWS = {
+    "madlib": [_OF_FLOATS],
+    "vickrey": [_OF_FLOATS],
+    "tem": [_OF_TIME],
+    "exponential": [_OF_TIME],
+}
+
+
+def sample_of(words: int) -> str:
+    """Say what estimates for an index of so many words are made from."""
+    return (
+        f"estimates from {DRAWS} draws for each of {min(words, SAMPLED_WORDS)} words of the index, "
+        "every word alike, not as frequent as in a text; on average S_w errs downwards, and it is "
+        f"not seen beyond {HELD_DRAWS}"
+    )
+
+
+def notes_on(search: SearchUsed | None) -> list[str]:
+    """Return what the README says of a search; nothing of one that finds the nearest words."""
+    if search is None or search.probes is None:
+        return []
+    return [
+        f"Words were found by approximate search, in the {search.probes} lists of the index that "
+        "are nearest to a noisy vector: not always the nearest word, but one that follows from the "
+        "noisy vector and the public index alone. The guarantee is the same; the estimates of N_w "
+        "and S_w are of this search."
+    ]
+
+
+def _notes_on_gamma(gamma: float | None, epsilon: str) -> list[str]:
+    if gamma is None:
+        return []
+    most = ceiling(Fraction(gamma) * Fraction(epsilon))
+    return [
+        f"Words farther apart than {shown_up(gamma)} (gamma) count as that far apart: the loss of "
+        f"a word is {most} at most, whatever it is replaced by."
+    ]
+
+
+def _notes_on_tuning(tuning: float | None) -> list[str]:
+    if tuning is None:
+        return []
+    return [
+        "Of the two words nearest to a noisy vector, at distances d1 and d2, the first was "
+        f"released with the chance (1 - t) d2 / (t d1 + (1 - t) d2), for t = {tuning:.6g}, and "
+        "else the second. The guarantee is the same for every t."
+    ]
+
+
+def _notes_on_documents(given: float | DocumentEpsilonUsed | None) -> list[str]:
+    if not isinstance(given, DocumentEpsilonUsed):
+        return []
+    longer = (
+        "Of longer documents, only the first words are released."
+        if given.longer == "cut"
+        else "There are no longer ones: a release of such would have been refused."
+    )
+    epsilon, delta = map(shown_up, (given.epsilon, given.delta))
+    return [
+        f"No document has more than {given.words:,} released words. Whichever of them are replaced "
+        "by others of the vocabulary, its release is (epsilon, delta)-differentially private with "
+        f"epsilon = {epsilon} at most and delta = {delta}: `epsilon_exact`, of every word and per "
+        f"unit of distance, was found from that. How many words it has is not hidden. {longer}"
+    ]
+
+
+def check(output: str, card: Card) -> None:
+    """Check the index, the meaning of epsilon there, and epsilon itself; raises InputError."""
+    mechanism = card.mechanism
+    assert isinstance(mechanism, WordsMechanism)
+    uri = f"{output}/{layout.CARD}"
+    shared = isinstance(mechanism.document_epsilon, float)
+    check_words(uri, mechanism.mechanism, card, per="document" if shared else "word")
+    _check_gamma(uri, mechanism, card.meaning)
+    own = mechanism.document_epsilon if mechanism.epsilon is None else mechanism.epsilon
+    if isinstance(own, DocumentEpsilonUsed):
+        _check_document_epsilon(uri, card, own)
+        own = card.budget.total.epsilon
+    else:
+        check_exact(uri, own, mechanism.epsilon_exact, solved=mechanism.matched is not None)
+    check_epsilon(uri, card, own, mechanism.epsilon_exact)
+
+
+def _check_gamma(uri: str, mechanism: WordsMechanism, meaning: Meaning | None) -> None:
+    """Check that gamma is the one that was given, or follows, and that losses are counted to it."""
+    losses = meaning.document_losses if meaning else None
+    counted = losses.largest if losses else None
+    if mechanism.gamma_exact is None:
+        most = meaning.maximum_distance if meaning else None
+        if counted not in (None, most):
+            raise InputError(f"{uri}: meaning: losses are not counted to the greatest distance")
+        return
+    gamma = Fraction(mechanism.gamma_exact)
+    if mechanism.truncation is None:
+        known = [radius_of(Fraction(mechanism.epsilon_exact), mechanism.words)]
+    else:
+        known = exacts(mechanism.truncation)
+    if gamma not in known or mechanism.gamma != round_up(gamma) or counted != mechanism.gamma:
+        raise InputError(f"{uri}: mechanism: gamma is not the one that losses are counted to")
+
+
+def _check_document_epsilon(uri: str, card: Card, document: DocumentEpsilonUsed) -> None:
+    """Check that documents of the most words keep to their epsilon and delta."""
+    total = card.budget.total
+    losses = card.meaning.document_losses if card.meaning else None
+    rows = [row for row in losses.documents if row.words == document.words] if losses else []
+    kept = rows and losses and math.isclose(losses.delta, document.delta, rel_tol=1e-12)
+    words = isinstance(total, MetricParameters) and total.per == "word"
+    known = exacts(document.epsilon) and exacts(document.delta)
+    if not (kept and words and known) or rows[0].epsilon_at_maximum > document.epsilon * (1 + 1e-9):
+        raise InputError(
+            f"{uri}: mechanism: document_epsilon is not what documents of so many words keep to"
+        )
+    assert losses is not None
+    if same_code(card.code_sha256) and not _is_solved(card, document, losses):
+        raise InputError(f"{uri}: mechanism: epsilon_exact is not what document_epsilon gives")
+
+
+def _is_solved(card: Card, document: DocumentEpsilonUsed, losses: DocumentLosses) -> bool:
+    """Tell whether the epsilon of a word is the one that a release finds for documents.
+
+    Its 4 digits may be others on another machine, as those of losses may.
+    """
+    mechanism, meaning = card.mechanism, card.meaning
+    assert isinstance(mechanism, WordsMechanism)
+    assert meaning is not None
+    maximum, law = Fraction(repr(meaning.maximum_distance)), losses.law
+    if isinstance(law, Weights):
+        given = mechanism.truncation
+        law = Weights(maximum if given is None else exacts(given)[0])
+    budget = DocumentBudget(exacts(document.epsilon)[0], exacts(document.delta)[0], document.words)
+    own, stated = budget.word_epsilon(law, maximum), Fraction(mechanism.epsilon_exact)
+    return number(index_of(stated)) == stated and abs(stated - own) <= SAME * own
+
+
+def check_exact(uri: str, epsilon: float | None, exact: str, *, solved: bool = False) -> None:
+    """Check that a rational is the number of a spec, or, if it was solved for, has few digits.
+
+    Raises InputError.
+    """
+    fits = len(exact) <= _LONGEST if solved else Fraction(exact) in exacts(epsilon or 0.0)
+    if not fits:
+        raise InputError(f"{uri}: mechanism: epsilon_exact is not the number that a spec has")
+
+
+_MOST_BITS = 4096
+"""Of a code: the bounds of documents take as much memory as their words have bits."""
+
+
+def check_words(uri: str, mechanism: str, card: Card, *, per: str = "word") -> None:
+    """Check whose epsilon it is, and the losses that are stated for the index.
+
+    Raises InputError.
+    """
+    total, meaning = card.budget.total, card.meaning
+    assert meaning is not None  # of a guarantee of this form
+    epsilon = total.epsilon
+    if [stage.stage for stage in card.budget.stages] != ["documents"]:
+        raise InputError(f"{uri}: budget: its stages are not the mechanism's")
+    for name, distance, loss in (
+        ("mean", meaning.mean_distance, meaning.loss_at_mean),
+        ("maximum", meaning.maximum_distance, meaning.loss_at_maximum),
+    ):
+        if not math.isclose(loss, distance * epsilon, rel_tol=1e-9):
+            raise InputError(f"{uri}: meaning: loss_at_{name} is not epsilon times the distance")
+    assert isinstance(total, MetricParameters)
+    if total.per != per:
+        raise InputError(f"{uri}: guarantee: its epsilon is not that of every {per}")
+    _check_lengths(uri, total, meaning)
+    if same_code(card.code_sha256):
+        _check_estimates(uri, card, meaning)
+    _check_document_losses(uri, mechanism, total, meaning)
+
+
+def _check_lengths(uri: str, total: MetricParameters, meaning: Meaning) -> None:
+    """Check the numbers of words, the epsilons and losses stated for them, and quantiles' order."""
+    losses = meaning.loss_of_documents
+    lengths = [None] if total.per == "word" else list(SHARING_WORDS)
+    low, high = meaning.mean_interval or (meaning.mean_distance, meaning.mean_distance)
+    fits = (
+        (losses is not None) == (total.per == "word")
+        and [one.document_words for one in meaning.typical] == lengths
+        and 0 < low <= meaning.mean_distance <= high
+        and (meaning.mean_distance <= meaning.maximum_distance * (1 + 1e-9))
+        and all(
+            math.isclose(loss, meaning.loss_at_mean * words, rel_tol=1e-9)
+            for words, loss in (losses or {}).items()
+        )
+    )
+    for one in meaning.typical:
+        words = 1 if total.per == "word" else one.document_words or 1
+        fits = fits and math.isclose(one.epsilon * words, total.epsilon, rel_tol=1e-9)
+        for spread, most in ((one.unchanged, 1), (one.set_size, one.set_size_limit)):
+            given = (spread.least, spread.low, spread.median, spread.high, spread.largest)
+            fits = fits and list(given) == sorted(given) and 0 <= given[0] <= given[-1] <= most
+    if not fits:
+        raise InputError(f"{uri}: meaning: a number is not that of its epsilon, or of no words")
+
+
+def _check_estimates(uri: str, card: Card, meaning: Meaning) -> None:
+    """Check that all is stated that this code states: for which documents, and of what sample."""
+    used = card.mechanism
+    given = getattr(used, "document_epsilon", None)
+    budget = given if isinstance(given, DocumentEpsilonUsed) else None
+    losses, search = meaning.document_losses, getattr(used, "search", None)
+    lengths = {*LENGTHS, *([budget.words] if budget else [])}
+    of_documents = [] if meaning.loss_of_documents is None else list(DOCUMENT_WORDS)
+    searched = search is not None and search.probes is not None
+    if (
+        losses is None
+        or [row.words for row in losses.documents] != sorted(lengths)
+        or not math.isclose(losses.delta, budget.delta if budget else float(DELTA), rel_tol=1e-12)
+        or list(meaning.loss_of_documents or {}) != of_documents
+        or meaning.sample != sample_of(getattr(used, "words", None) or 0)
+        or any(one.set_size_limit != HELD_DRAWS for one in meaning.typical)
+        or any(_is_foreign(one.recall, searched) for one in meaning.typical)
+        or not (meaning.rescaled is None or describes_map(meaning.rescaled))
+    ):
+        raise InputError(f"{uri}: meaning: not what is stated of an index of so many words")
+
+
+def _is_foreign(found: MeasuredRecall | None, searched: bool) -> bool:
+    """Tell whether a recall is stated of an exact search, or cannot be."""
+    if found is None:
+        return searched
+    low, high = found.interval
+    return not (searched and 0 <= low <= found.share <= high <= 1 and found.queries == QUERIES)
+
+
+def _check_document_losses(
+    uri: str, mechanism: str, total: MetricParameters, meaning: Meaning
+) -> None:
+    """Compute again what documents are protected by; older cards do not say it."""
+    given = meaning.document_losses
+    if given is None:
+        return
+    if not isinstance(given.law, LAWS.get(mechanism, ())):
+        raise InputError(f"{uri}: meaning: document_losses: they are not those of {mechanism}")
+    longest = max((row.words for row in given.documents), default=0)
+    if isinstance(given.law, Flips) and (
+        meaning.maximum_distance > _MOST_BITS or longest > LARGEST_WORDS
+    ):
+        raise InputError(f"{uri}: meaning: maximum_distance: more bits than a code has")
+    epsilon = Fraction(total.epsilon_exact)
+    try:
+        found = document_losses(
+            given.law,
+            {
+                row.words: epsilon / (1 if total.per == "word" else row.words)
+                for row in given.documents
+            },
+            Fraction(meaning.mean_distance),
+            Fraction(meaning.maximum_distance),
+            Fraction(given.delta),
+        )
+    except ValueError as error:
+        raise InputError(f"{uri}: meaning: document_losses: {error}") from None
+    if not agree(given, found):
+        raise InputError(
+            f"{uri}: meaning: document_losses: an epsilon is not that of the index's distances"
+        )
+
+
+def check_epsilon(uri: str, card: Card, epsilon: float | None, exact: str) -> None:
+    """Compare the mechanism's epsilon with the budget's; raises InputError."""
+    total = card.budget.total
+    if exact != total.epsilon_exact:
+        raise InputError(f"{uri}: mechanism: epsilon_exact is not the budget's")
+    if epsilon != total.epsilon:
+        raise InputError(f"{uri}: mechanism: epsilon is not the budget's")

@@ -1,0 +1,399 @@
+"""The job of `kind: words`: every document's text, privatised word by word."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import numpy.typing as npt
+
+from quietcorpus.evaluation.calibration import choose_words, measure
+from quietcorpus.evaluation.recall import noisy_queries, recall
+from quietcorpus.evaluation.simulation import (
+    BrrSimulator,
+    DistanceSimulator,
+    MadlibSimulator,
+    Simulator,
+    VickreySimulator,
+)
+from quietcorpus.indexes.engines import vector_search
+from quietcorpus.indexes.faiss_library import faiss
+from quietcorpus.indexes.languages import LANGUAGES
+from quietcorpus.indexes.search import EXACT, Search, VectorSearch
+from quietcorpus.indexes.vocabulary import some_of
+from quietcorpus.indexes.word_index import WordIndex
+from quietcorpus.indexes.word_index_manifest import IndexManifest
+from quietcorpus.mechanisms.guarantees import MetricPrivacy, Spending, round_up
+from quietcorpus.mechanisms.tem import radius_of
+from quietcorpus.transforms.artefacts.word_index import IndexSource
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.privatizers.longest import Longest
+from quietcorpus.transforms.privatizers.words import (
+    WordMechanism,
+    WordsParameters,
+    parts_read,
+)
+from quietcorpus.transforms.shards import Tally, Written
+
+from ...card import model as card
+from ...card.document_losses import (
+    DELTA,
+    LENGTHS,
+    DocumentBudget,
+    Flips,
+    Noise,
+    Weights,
+    WordLaw,
+    document_losses,
+)
+from ...card.facts import problem_of
+from ...card.model import Meaning, MeasuredRecall, Spread, Typical
+from ...card.weakness import Weakness, of_guarantee, of_words
+from ...jobs import noise
+from ...jobs.job import Job, release_documents
+from ...jobs.kind import Account, Kind
+from ...prepare.distances import distance, matched, mean_interval
+from ...schema.search import searching
+from ...schema.tokenizers import tokenizer_of_index
+from ...schema.values import LARGEST_EPSILON
+from ...storage import places
+from .card import (
+    DOCUMENT_WORDS,
+    DRAWS,
+    HELD_DRAWS,
+    QUERIES,
+    SAMPLED_WORDS,
+    SHARING_WORDS,
+    sample_of,
+    word_limits,
+)
+from .spec import DocumentEpsilon, MatchedEpsilon, WordsSpec
+
+_FEW = 3
+"""An index of a corpus's own language knows more than one in so many of its words; of eleven
+languages' corpora, none of another one had more, measured by words of five documents or more."""
+_SMALLEST_EPSILON = Fraction(1, 10**6)
+
+
+@dataclass(frozen=True)
+class WordsKind(Kind):
+    """The kind `words`, with what it reads of its index found, verified and memory-mapped."""
+
+    spec: WordsSpec
+    parameters: WordsParameters
+    index: WordIndex
+    meaning: card.Meaning
+
+    passes = 1
+    laws = MappingProxyType({"words": 1})
+    has_documents = True
+
+    @classmethod
+    def resolve(cls, spec: WordsSpec, _workers: int = 1) -> WordsKind:
+        """Open the index and compute epsilon; raises InputError if either cannot be used."""
+        source = IndexSource.resolve("mechanism.index", spec.index)
+        search = searching(spec.search)
+        index = source.open(*parts_read(spec.mechanism, search))
+        if index.manifest.guarantee and (problem := problem_of(index.manifest.guarantee)):
+            raise InputError(
+                f"mechanism.index: {spec.index}: its vectors' guarantee {problem}; build it with "
+                "the guarantee of their release"
+            )
+        budget = spec.budget
+        parameters = WordsParameters(
+            spec.mechanism,
+            _epsilon(spec, index),
+            "word" if spec.document_epsilon is None or budget else "document",
+            spec.out_of_vocabulary,
+            source,
+            search,
+            tokenizer_of_index(spec.tokenizer, index),
+            None if budget is None else Longest(budget.words, budget.longer),
+            spec.truncation,
+            spec.tuning,
+        )
+        # The meaning needs the index alone, so it need not wait for the end of a long run.
+        delta = DELTA if budget is None else budget.delta
+        return cls(spec, parameters, index, explain_epsilon(parameters, index, delta))
+
+    @property
+    def computing(self) -> str:
+        # Exact engines find the same words, whatever their version.
+        search = f"faiss {faiss().__version__}" if self.parameters.search.approximate else ""
+        return "; ".join(filter(None, (search, self.parameters.tokenizer.software)))
+
+    @property
+    def artefacts(self) -> Sequence[card.UsedArtefact]:
+        source, manifest = self.parameters.index, self.index.manifest
+        return [
+            card.UsedArtefact(
+                name="index",
+                uri=places.without_folders(source.uri),
+                digest=source.digest,
+                provenance=manifest.provenance,
+                guarantee=manifest.guarantee,
+            )
+        ]
+
+    def build(self, pipeline: beam.Pipeline, job: Job) -> None:
+        release_documents(pipeline, job, self.parameters)
+
+    def check(self, tally: Tally) -> None:
+        if not tally.known:
+            raise InputError(
+                f"mechanism.index: {self.spec.index} has none of the corpus's words; give an index "
+                "of the corpus's language, and check input.text"
+            )
+
+    def noticed(self, tally: Tally) -> Sequence[str]:
+        if _FEW * tally.known >= tally.tokens:
+            return ()
+        language = self.index.manifest.spoken
+        of = f", whose words are {LANGUAGES[language]}" if language else ""
+        return [
+            f"mechanism.index: fewer than one in {_FEW} words of the corpus are in "
+            f"{self.spec.index}{of}: is it of the corpus's language? Keep this line where the "
+            "corpus is kept"
+        ]
+
+    @property
+    def cost(self) -> MetricPrivacy:
+        return self.parameters.guarantee
+
+    @property
+    def unit_scope(self) -> str:
+        return self.parameters.index.digest
+
+    @property
+    def weaknesses(self) -> Sequence[Weakness]:
+        """Return the weaknesses of epsilon for this index, and of a private index's own cost."""
+        return [*of_words(self.meaning), *of_guarantee(self.cost, self.artefacts)]
+
+    @property
+    def expected_noise(self) -> Sequence[str]:
+        return noise.of_words(self.meaning)
+
+    @property
+    def sample_words(self) -> Sequence[str]:
+        return some_of(self.index.vocabulary)
+
+    def account(self, files: Sequence[Written]) -> Account:
+        total = self.cost
+        resolved: dict[str, Any] = {
+            "epsilon_exact": str(total.epsilon),
+            "words": self.index.manifest.words,
+        }
+        gamma = gamma_of(self.parameters, self.index.manifest)
+        if gamma is not None:
+            resolved |= {"gamma": round_up(gamma), "gamma_exact": str(gamma)}
+        if self.spec.budget is None:  # which the card states as it was given
+            resolved[_key(self.spec)] = round_up(total.epsilon)
+        given = getattr(self.spec, _key(self.spec))
+        if isinstance(given, MatchedEpsilon):
+            resolved["matched"] = given.matching
+        spendings = [Spending("documents", total)]
+        parameters = self.parameters
+        limits = word_limits(
+            self.spec.mechanism,
+            parameters.tokenizer.description,
+            parameters.out_of_vocabulary,
+            is_private=self.index.manifest.provenance == "private",
+        )
+        return Account(spendings, total, resolved, limits, meaning=self.meaning)
+
+
+def _key(spec: WordsSpec) -> str:
+    return "epsilon" if spec.document_epsilon is None else "document_epsilon"
+
+
+def _epsilon(spec: WordsSpec, index: WordIndex) -> Fraction:
+    key = _key(spec)
+    match getattr(spec, key):
+        case MatchedEpsilon(matching=other):
+            found = matched(
+                other.epsilon, other.mechanism, spec.mechanism, other.by, index.manifest
+            )
+        case DocumentEpsilon(epsilon=epsilon, delta=delta, words=words):
+            law = law_of(spec.mechanism, index.manifest, spec.truncation)
+            maximum = distance(index.manifest, spec.mechanism, "maximum")
+            if not maximum:
+                raise InputError(f"mechanism.index: {spec.index}: all its words have one place")
+            found = DocumentBudget(epsilon, delta, words).word_epsilon(law, maximum)
+        case number:
+            found = number
+    if found > LARGEST_EPSILON:
+        raise InputError(
+            f"mechanism.{key}: {float(found):g} protects nothing; give at most {LARGEST_EPSILON:g}"
+        )
+    if found < _SMALLEST_EPSILON:
+        raise InputError(
+            f"mechanism.{key}: {float(found):g} is so small that nothing of a word is left; give "
+            f"at least {float(_SMALLEST_EPSILON):g}"
+        )
+    return found
+
+
+resolve = WordsKind.resolve
+
+
+_SEED = 1  # for estimates on public data, which are thus the same for every release
+
+
+def simulator(
+    mechanism: WordMechanism,
+    index: WordIndex,
+    search: VectorSearch | None = None,
+    truncation: Fraction | None = None,
+    tuning: Fraction | None = None,
+) -> Simulator:
+    """Return a simulator of the mechanism on the index's words, for estimates.
+
+    Args:
+        mechanism: the mechanism.
+        index: the index, with what the mechanism reads.
+        search: the release's, if it is approximate; all others find what exact search finds.
+        truncation: for `tem`, gamma; None for the one that follows from epsilon and the index.
+        tuning: for `vickrey`, t.
+    """
+    match mechanism:
+        case WordMechanism.MADLIB:
+            return MadlibSimulator(index.vectors, search)
+        case WordMechanism.VICKREY:
+            assert tuning is not None
+            return VickreySimulator(
+                index.vectors, search or vector_search(EXACT, index.vectors), tuning
+            )
+        case WordMechanism.BRR:
+            return BrrSimulator(index.codes)
+        case WordMechanism.TEM:
+            return DistanceSimulator(index.vectors, partial(_gamma, truncation, len(index.vectors)))
+        case WordMechanism.EXPONENTIAL:
+            return DistanceSimulator(index.vectors, _unbounded)
+
+
+def _gamma(truncation: Fraction | None, words: int, epsilon: float) -> float:
+    return float(truncation or radius_of(Fraction(epsilon), words))
+
+
+def _unbounded(_: float) -> float:
+    return math.inf
+
+
+def gamma_of(parameters: WordsParameters, manifest: IndexManifest) -> Fraction | None:
+    """Return the gamma of every word of a release by TEM; None where they have none in common."""
+    if parameters.mechanism is not WordMechanism.TEM or parameters.truncation is not None:
+        return parameters.truncation
+    return radius_of(parameters.epsilon, manifest.words) if parameters.per == "word" else None
+
+
+def approximate_search(parameters: WordsParameters, index: WordIndex) -> VectorSearch | None:
+    """Return the search that a release's words depend on; None if it finds what exact search finds.
+
+    Raises InputError if the engine cannot search this index here, whichever it is.
+    """
+    if parameters.search == EXACT:
+        return None
+    if parameters.search.approximate:
+        return parameters.vector_search_of(index)
+    parameters.search_of(index)
+    return None
+
+
+def law_of(
+    mechanism: WordMechanism, manifest: IndexManifest, truncation: Fraction | None = None
+) -> WordLaw:
+    """Return what the law of one word's loss depends on besides epsilon and a distance.
+
+    `truncation` is gamma, if it is the same for every epsilon.
+    """
+    match mechanism:
+        case WordMechanism.MADLIB | WordMechanism.VICKREY:
+            return Noise(manifest.dimensions)
+        case WordMechanism.BRR:
+            return Flips()
+        case WordMechanism.TEM | WordMechanism.EXPONENTIAL:
+            maximum = distance(manifest, mechanism, "maximum")
+            return Weights(maximum if truncation is None else truncation)
+
+
+def explain_epsilon(
+    parameters: WordsParameters, index: WordIndex, delta: Fraction = DELTA
+) -> Meaning:
+    """Estimate what the release's epsilon means for the words of its index.
+
+    `delta` is that of what whole documents are protected by.
+
+    Raises InputError if the engine of the search cannot search them here.
+    """
+    search = approximate_search(parameters, index)
+    mean, maximum = (
+        distance(index.manifest, parameters.mechanism, by) for by in ("mean", "maximum")
+    )
+    longest = [] if parameters.longest is None else [parameters.longest.words]
+    lengths = [None] if parameters.per == "word" else list(SHARING_WORDS)
+    epsilons = [float(parameters.epsilon / (length or 1)) for length in lengths]
+    seed = np.random.SeedSequence(_SEED)
+    words = choose_words(index.manifest.words, min(SAMPLED_WORDS, index.manifest.words), seed)
+    measured = measure(
+        simulator(parameters.mechanism, index, search, parameters.truncation, parameters.tuning),
+        words,
+        epsilons,
+        DRAWS,
+        HELD_DRAWS,
+        seed,
+    )
+    unchanged, sizes = measured.unchanged_share, measured.set_size
+    return Meaning(
+        mean_distance=float(mean),
+        mean_interval=mean_interval(index.manifest, parameters.mechanism),
+        maximum_distance=round_up(maximum),
+        loss_at_mean=round_up(mean * parameters.epsilon),
+        loss_at_maximum=round_up(maximum * parameters.epsilon),
+        loss_of_documents={
+            length: round_up(mean * parameters.epsilon * length) for length in DOCUMENT_WORDS
+        }
+        if parameters.per == "word"
+        else None,
+        document_losses=document_losses(
+            law_of(parameters.mechanism, index.manifest, gamma_of(parameters, index.manifest)),
+            {
+                length: parameters.epsilon / (1 if parameters.per == "word" else length)
+                for length in sorted({*LENGTHS, *longest})
+            },
+            mean,
+            maximum,
+            delta,
+        ),
+        rescaled=None if index.manifest.rescaled is None else dict(index.manifest.rescaled),
+        typical=[
+            Typical(
+                document_words=length,
+                epsilon=epsilons[i],
+                unchanged=_spread(unchanged[i]),
+                set_size=_spread(sizes[i]),
+                set_size_limit=measured.held,
+                recall=None if search is None else _recall(search, index, epsilons[i]),
+            )
+            for i, length in enumerate(lengths)
+        ],
+        sample=sample_of(index.manifest.words),
+    )
+
+
+def _recall(search: Search, index: WordIndex, epsilon: float) -> MeasuredRecall:
+    seed = np.random.SeedSequence([_SEED, 1])
+    queries = noisy_queries(index.vectors, epsilon, QUERIES, seed)
+    found = recall(search, vector_search(EXACT, index.vectors), queries)
+    return MeasuredRecall(share=found.share, interval=list(found.interval), queries=found.queries)
+
+
+def _spread(values: npt.NDArray[np.number]) -> Spread:
+    least, low, median, high, largest = map(float, np.quantile(values, [0, 0.05, 0.5, 0.95, 1]))
+    return Spread(least=least, low=low, median=median, high=high, largest=largest)

@@ -1,0 +1,145 @@
+"""Heartbeats of a job, and jobs that nobody works on; on real clusters in `tests/clusters`."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from quietcorpus.pipelines.runners import heartbeat
+from quietcorpus.pipelines.runners.heartbeat import Sight, attended
+from quietcorpus.transforms.errors import StageError, Unavailable
+
+PATIENCE = 0.3
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeat, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(heartbeat, "_BEAT_SECONDS", 0.05)
+
+
+class Seen:
+    """A cluster as it was seen at each look; the last sight stays."""
+
+    workers = "executors"
+
+    def __init__(self, *sights: Sight | None) -> None:
+        self._sights = [*sights]
+
+    def look(self) -> Sight | None:
+        return self._sights.pop(0) if len(self._sights) > 1 else self._sights[0]
+
+
+NONE, TWO = Sight(0, 0, ""), Sight(2, 0, "stage 1.0: 3 of 8 tasks")
+
+
+def job(
+    cluster: Seen | None,
+    seconds: float,
+    written: Callable[[], str] = str,
+    title: str = "the job runs",
+) -> bool:
+    """Run a job of so many seconds; return whether it was cancelled, in which case it fails."""
+    cancelled = threading.Event()
+    with attended(cluster, cancelled.set, written, PATIENCE, title=title):
+        if cancelled.wait(seconds):
+            raise RuntimeError("Pipeline failed in state CANCELLED")
+    return cancelled.is_set()
+
+
+def test_a_job_without_workers_is_cancelled() -> None:
+    # Kills: a launcher that waits for ever, or that tells what Beam says of a cancelled job.
+    begun = time.monotonic()
+    with pytest.raises(
+        Unavailable, match=r"^the workers: the cluster had no executors for 0\.005 "
+    ):
+        job(Seen(NONE), 30)
+    assert PATIENCE <= time.monotonic() - begun < 10
+
+
+def test_a_job_that_has_lost_all_workers_is_cancelled() -> None:
+    # Kills: patience for the first worker alone.
+    with pytest.raises(Unavailable, match="no executors"):
+        job(Seen(TWO, TWO, Sight(0, 2, TWO.step)), 30)
+
+
+def test_a_job_that_has_workers_or_is_not_seen_goes_on() -> None:
+    # Kills: a wait that is counted from the beginning; a cluster taken for empty that only did not
+    # answer, or that cannot be looked at.
+    late = [*[NONE] * 5, TWO]
+    for cluster in (Seen(TWO), Seen(*late), Seen(None), None):
+        assert not job(cluster, 3 * PATIENCE)
+
+
+def test_another_failure_is_told_as_it_is() -> None:
+    # Kills: every failure of a job taken for a lack of workers.
+    with (
+        pytest.raises(StageError, match=r"^other$"),
+        attended(Seen(NONE), threading.Event().set, str, 60),
+    ):
+        raise StageError("other")
+
+
+def test_every_sight_is_passed_on() -> None:
+    # Kills: metrics of workers at the log's pace, or of the first look alone.
+    seen: list[Sight] = []
+    with attended(Seen(NONE, TWO), lambda: None, str, PATIENCE, seen.append):
+        time.sleep(PATIENCE)
+    assert seen[:3] == [NONE, TWO, TWO]
+
+
+def test_the_log_tells_tasks_workers_and_shards(caplog: pytest.LogCaptureFixture) -> None:
+    # Kills: a job that says nothing for as long as it runs; a loss that is not mentioned; a beat
+    # that a failing store ends, or that outlives the job; an old answer of a store that fails.
+    asked: list[None] = []
+
+    def written() -> str:
+        asked.append(None)
+        if len(asked) in (1, 3):
+            raise OSError
+        return "1 of 9 shards are written"
+
+    caplog.set_level(logging.INFO, logger="quietcorpus.progress")
+    job(Seen(Sight(1, 1, TWO.step)), 0.5, written)
+    seen = "the job runs for 1 second; stage 1.0: 3 of 8 tasks; 1 executors, 1 lost"
+    silent = f"{seen}; the store does not say how far it is"
+    assert [caplog.messages[0], caplog.messages[2]] == [silent, silent]
+    assert {caplog.messages[1], *caplog.messages[3:]} == {f"{seen}; 1 of 9 shards are written"}
+    assert 3 <= len(caplog.messages) == len(asked) <= 10
+    caplog.clear()
+    job(None, 0.2, title="step 2 of 3: the job runs")
+    assert set(caplog.messages) == {"step 2 of 3: the job runs for 1 second"}
+    said = len(caplog.messages)
+    time.sleep(0.2)
+    assert len(caplog.messages) == said
+
+
+def test_a_store_that_does_not_answer_holds_nothing_up(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    # A throttled store is asked again for minutes. Kills: a beat that waits for it, a job without
+    # workers that goes on for as long, a question more at each beat, an answer that came too late.
+    monkeypatch.setattr(heartbeat, "_ANSWER_SECONDS", 0.02)
+    caplog.set_level(logging.INFO, logger="quietcorpus.progress")
+    go, asked = threading.Event(), []
+
+    def written() -> str:
+        asked.append(None)
+        go.wait(30)
+        return f"answer {len(asked)}"
+
+    with pytest.raises(Unavailable, match="no executors"):
+        job(Seen(*[TWO] * 10, NONE), 30, written)
+    assert len(caplog.messages) >= 2
+    assert all(one.endswith("; the store does not say how far it is") for one in caplog.messages)
+    assert len(asked) == 1
+    caplog.clear()
+    threading.Timer(0.2, go.set).start()
+    go.clear()
+    job(Seen(TWO), 0.5, written)
+    assert caplog.messages[-1].endswith(f"; answer {len(asked)}")
+    assert not any("answer 2" in one for one in caplog.messages)
