@@ -19,7 +19,7 @@ class KindParts:
         block: the spec's mechanism block, a `schema.mechanism.MechanismSpec`.
         mechanism: the card's block, with the files of a release, a `card.mechanism.Mechanism`.
         resolve: a function of the checked block and a number of processes that finds the artefacts
-            and returns a `kinds.kind.Kind`.
+            and returns a `jobs.kind.Kind`.
         audits: a function of that `Kind` that returns its audits (`evaluation.audits.findings`).
         canaries: a function of that `Kind`, a number and a corpus that returns a
             `canaries.game.Game`; None if there is none.
