@@ -46,13 +46,13 @@ from quietcorpus.pipelines.kinds.bag_of_words import checks as audit_bags
 from quietcorpus.pipelines.kinds.histogram.job import VocabularyStep
 from quietcorpus.pipelines.kinds.histogram.token_checks import of_vocabulary
 from quietcorpus.pipelines.kinds.public_texts import checks as public_texts
-from quietcorpus.pipelines.kinds.public_texts.job import PublicTextsKind, UserTextsKind, votes_by
 from quietcorpus.pipelines.kinds.public_texts.spec import PublicTextsSpec
+from quietcorpus.pipelines.kinds.public_texts.voting import PublicTextsKind, UserTextsKind, votes_by
 from quietcorpus.pipelines.kinds.sentence_embeddings import checks as sentences
 from quietcorpus.pipelines.kinds.sentence_embeddings.checks import besides_words
 from quietcorpus.pipelines.kinds.sentence_embeddings.documents import Releases
 from quietcorpus.pipelines.kinds.word_embeddings import checks as embeddings
-from quietcorpus.pipelines.kinds.word_embeddings.job import (
+from quietcorpus.pipelines.kinds.word_embeddings.methods import (
     CountedEmbeddingsKind,
     TrainedEmbeddingsKind,
 )

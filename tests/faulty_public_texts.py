@@ -26,7 +26,7 @@ import quietcorpus.transforms.users.votes
 from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
 from quietcorpus.mechanisms.pure_votes import PureVotes
 from quietcorpus.mechanisms.votes import Votes
-from quietcorpus.pipelines.kinds.public_texts.job import PublicTextsKind, UserTextsKind
+from quietcorpus.pipelines.kinds.public_texts.voting import PublicTextsKind, UserTextsKind
 from quietcorpus.transforms.users.sparse_sums import pack, summed, unpack
 from quietcorpus.transforms.users.users import NO_BUDGET
 from quietcorpus.transforms.users.votes import Share, UserVoting

@@ -244,7 +244,7 @@ def test_more_words_were_selected_than_a_model_may_have(
     prepared: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A public list is known to be too long before anything is read; that this one is, is not.
-    monkeypatch.setattr("quietcorpus.pipelines.kinds.word_embeddings.job._LARGEST_MODEL", 1)
+    monkeypatch.setattr("quietcorpus.pipelines.kinds.word_embeddings.methods._LARGEST_MODEL", 1)
     message = noisy_refusal(prepared, changes_of(prepared, "sgd", epsilon=60, vocabulary=PRIVATE))
     assert message.startswith("mechanism.vocabulary: ")
     assert message.endswith(" dimensions are more than 1 numbers; give fewer")

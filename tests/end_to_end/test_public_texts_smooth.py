@@ -32,9 +32,9 @@ from quietcorpus.indexes.pool import open_pool
 from quietcorpus.mechanisms.clipped_sum import STEPS
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.vote_estimates import smoothed
-from quietcorpus.pipelines.kinds.public_texts import job as public_texts_votes
-from quietcorpus.pipelines.kinds.public_texts.job import PublicTextsKind
+from quietcorpus.pipelines.kinds.public_texts import voting as public_texts_votes
 from quietcorpus.pipelines.kinds.public_texts.spec import PublicTextsSpec
+from quietcorpus.pipelines.kinds.public_texts.voting import PublicTextsKind
 from quietcorpus.pipelines.schema.loading import load_spec
 
 if TYPE_CHECKING:

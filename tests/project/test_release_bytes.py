@@ -35,7 +35,7 @@ from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
 from quietcorpus.pipelines.card.verify import verify
 from quietcorpus.pipelines.jobs.kind import prepare
-from quietcorpus.pipelines.kinds.word_embeddings.job import TrainedEmbeddingsKind
+from quietcorpus.pipelines.kinds.word_embeddings.methods import TrainedEmbeddingsKind
 from quietcorpus.pipelines.release.existing import whole_difference
 
 TABLE = Path(__file__).with_name("release_bytes.json")

@@ -19,7 +19,6 @@ from quietcorpus.transforms.reading.documents import Corpus
 
 from ...terminal.progress import Steps
 from .calibrate_report import CalibratedVotes, Runs, TriedVotes, VotesOutcome
-from .job import MOST_SUMS
 from .trials import (
     Ballots,
     NarrowedOnce,
@@ -32,6 +31,7 @@ from .trials import (
     settings_of,
     tokenizer_of,
 )
+from .voting import MOST_SUMS
 
 _TIMED_DOCUMENTS = 200
 

@@ -66,9 +66,9 @@ from ...card.loading import LoadedRelease
 from ...jobs.tables import staged_table
 from ...storage import layout
 from ..histogram.checks import exact_law
-from .job import PublicTextsKind, UserTextsKind
 from .spec import StrataSpec
 from .study import exact_sums
+from .voting import PublicTextsKind, UserTextsKind
 
 _DELTA = Fraction(1, 100)
 """The delta of audits by draws: at the release's own, events that tell apart are not seen."""

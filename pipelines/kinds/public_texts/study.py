@@ -45,7 +45,7 @@ from ...jobs.kind import prepare
 from ...schema.spec import Spec
 from ...storage import files as storage
 from ...storage.layout import VOTES
-from .job import PublicTextsKind, UserTextsKind
+from .voting import PublicTextsKind, UserTextsKind
 
 _LEAST_UNITS = 20
 

@@ -25,7 +25,7 @@ from .files import vectors_table
 from .spec import EmbeddingMethod
 
 if TYPE_CHECKING:  # its module needs the extra `embeddings`
-    from .job import CountedEmbeddingsKind
+    from .methods import CountedEmbeddingsKind
 
 _ROWS = RowTypeConstraint.from_fields([("word", str), ("vector", Sequence[np.float32])])
 

@@ -42,7 +42,7 @@ from ...card.loading import LoadedRelease
 from ...jobs.kind import Kind
 from ..histogram.token_checks import Selecting, any_selected, terms_selected
 from . import user_changes as user_texts
-from .job import CountedEmbeddingsKind, TrainedEmbeddingsKind
+from .methods import CountedEmbeddingsKind, TrainedEmbeddingsKind
 from .training import STAGE
 from .user_corpus import UserCorpus, UserLevelKind
 

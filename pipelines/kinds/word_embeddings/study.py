@@ -59,7 +59,7 @@ from ...schema.spec import InputSpec, Spec
 from ...schema.values import REASONS
 from ...storage import files as storage
 from ...storage.layout import TABLE
-from .job import CountedEmbeddingsKind, TrainedEmbeddingsKind
+from .methods import CountedEmbeddingsKind, TrainedEmbeddingsKind
 from .spec import EmbeddingMethod, WordEmbeddingsSpec
 
 _WORDS, _NEAREST = 1000, 10

@@ -30,7 +30,7 @@ from ...audit.built import TEXT, FixedKey, Found, Row, built, heard, of_all_word
 from ...audit.users import Change, Document, Shape, UserChanges
 from ...jobs.job import Job
 from ...jobs.tables import staged_table
-from .job import CountedEmbeddingsKind, TrainedEmbeddingsKind
+from .methods import CountedEmbeddingsKind, TrainedEmbeddingsKind
 from .training import STAGE, sums_of
 from .user_corpus import UserCorpus, words_in
 

@@ -24,7 +24,7 @@ from quietcorpus.mechanisms.pure_votes import PureNorms, PureVotes
 from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
 from quietcorpus.mechanisms.votes import Votes
 from quietcorpus.pipelines.jobs.user_budgets import BudgetedUsers
-from quietcorpus.pipelines.kinds.word_embeddings.job import (
+from quietcorpus.pipelines.kinds.word_embeddings.methods import (
     CountedEmbeddingsKind,
     TrainedEmbeddingsKind,
 )

@@ -10,8 +10,8 @@ from typing import Any
 from quietcorpus.mechanisms.pure_votes import PureVotes
 from quietcorpus.mechanisms.vote_room import least_rounds
 from quietcorpus.mechanisms.votes import Votes
-from quietcorpus.pipelines.kinds.public_texts.job import few_users, of_room
 from quietcorpus.pipelines.kinds.public_texts.spec import PublicTextsSpec
+from quietcorpus.pipelines.kinds.public_texts.voting import few_users, of_room
 from quietcorpus.transforms.votes import SearchedLists, Strata, Voting
 
 VOTES = Votes(

@@ -1,0 +1,345 @@
+"""The jobs of `kind: word-embeddings`: `cooccurrence` counts once, `sgd` trains."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from types import MappingProxyType
+
+import apache_beam as beam
+import numpy as np
+import numpy.typing as npt
+
+from quietcorpus.mechanisms.accounting import Schedule
+from quietcorpus.mechanisms.clipped_sum import ClippedSum
+from quietcorpus.mechanisms.cooccurrence import cells_of
+from quietcorpus.mechanisms.dominance import of_schedule as concentrated_of
+from quietcorpus.mechanisms.factorisation import factorise
+from quietcorpus.mechanisms.filters import Concentrated
+from quietcorpus.mechanisms.group_norms import GroupNorms
+from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy, compose
+from quietcorpus.mechanisms.skip_gram import SkipGram, device_name
+from quietcorpus.mechanisms.user_training import Training
+from quietcorpus.transforms.errors import InputError, NoisyOutcome, StageError
+from quietcorpus.transforms.installed import require_installed
+from quietcorpus.transforms.shards import Written
+from quietcorpus.transforms.users.cooccurrence import (
+    FOLDER as COUNTS,
+)
+from quietcorpus.transforms.users.cooccurrence import (
+    Cooccurrences,
+    ReleaseCooccurrences,
+    refuse_large,
+)
+from quietcorpus.transforms.users.training_shards import FOLDER as SHARDS
+from quietcorpus.transforms.users.training_shards import WriteTrainingShards
+from quietcorpus.transforms.vocabulary import load
+
+from ...card import model as card
+from ...card import statements
+from ...card.noise import ACCOUNTANTS
+from ...card.weakness import Weakness, of_left_out
+from ...environment import processor
+from ...environment.version import versions_of
+from ...jobs.job import Job
+from ...jobs.kind import Account
+from ...jobs.tables import staged_table
+from ...storage import files as storage
+from ...storage import layout
+from ...storage.files import rows_of
+from ...storage.layout import TABLE
+from .card import LEAST_ON_NOISE, of_schedule, papers_figure
+from .spec import TrainingSpec, WordEmbeddingsSpec
+from .training import PublicStart, TrainingRun
+from .user_corpus import UserCorpus, UserLevelKind, words_in
+
+
+@dataclass(frozen=True)
+class CountedEmbeddingsKind(UserLevelKind):
+    """The kind `word-embeddings` by `method: cooccurrence`, with its noise and norms computed."""
+
+    norms: GroupNorms
+
+    least_on_noise = LEAST_ON_NOISE["cooccurrence"]
+    laws = MappingProxyType(
+        {
+            "users": 1,
+            "words of users": 1,
+            "vocabulary": 1,
+            "texts of users": 1,
+            "clipping": 1,
+            "cooccurrences": 1,
+        }
+    )
+
+    def __post_init__(self) -> None:
+        self.corpus.users.require_groups(self.norms.most)
+
+    @classmethod
+    def resolve(cls, spec: WordEmbeddingsSpec) -> CountedEmbeddingsKind:
+        """Compute noise and norms; raises InputError for an unusable vocabulary or budget."""
+        corpus = UserCorpus.resolve(spec)
+        refuse_large(corpus.size or 0)
+        made = cls(corpus, corpus.norms())
+        made.refuse_few()
+        return made
+
+    @property
+    def on_noise(self) -> float:
+        """Return the users per standard deviation of the noise, in units of one user's share."""
+        return float(self.corpus.spec.users / self.norms.mechanism.noise_multiplier)
+
+    @property
+    def doubts(self) -> Sequence[str]:
+        return self.corpus.doubts_of_idle(self.norms.idle)
+
+    @property
+    def computing(self) -> str:
+        parts = versions_of("dp-accounting", "python-flint"), self.corpus.tokenizer.software
+        return "; ".join(filter(None, parts))
+
+    @property
+    def counting(self) -> Cooccurrences:
+        """Return the parameters of the counts and of their noise."""
+        users, window = self.corpus.users, self.corpus.spec.window
+        most = tuple(self.norms.most[name] for name in users.groups)
+        return Cooccurrences(window, most, self.norms.mechanism, users)
+
+    def build(self, pipeline: beam.Pipeline, job: Job) -> None:
+        """Add the job to a pipeline, without the factorisation, which is the launcher's."""
+        words, gathered = self.corpus.gathered(pipeline, job)
+        files = gathered["shares"] | "cooccurrences" >> ReleaseCooccurrences(
+            self.counting, words, self.corpus.shards, job.key, job.staging
+        )
+        self.corpus.write(pipeline, job, words, gathered, files)
+
+    def finish(self, job: Job, files: Sequence[Written]) -> Sequence[Written]:
+        """Factorise the noisy counts, and write the vectors of the words that they support."""
+        key = job.key()
+        words = words_in(files, key)
+        blocks = sorted((f for f in files if f.path.startswith(f"{COUNTS}/")), key=lambda f: f.path)
+        counts = np.concatenate([staged_table(f, key)["count"].to_numpy() for f in blocks])
+        return self.write_vectors(job, *self.learned(words, counts))
+
+    def learned(
+        self, words: Sequence[str], counts: npt.NDArray[np.int64]
+    ) -> tuple[list[str], npt.NDArray[np.float32]]:
+        """Factorise the noisy counts; return the words that they support, and their vectors.
+
+        Raises NoisyOutcome if that leaves no two words.
+        """
+        if len(counts) != cells_of(len(words)):
+            raise StageError("the engine lost or doubled a block of counts; run again")
+        deviation = float(self.norms.mechanism.deviation)
+        found = factorise(counts, deviation, len(words), self.corpus.spec.dimensions)
+        dimensions = self.corpus.spec.dimensions
+        if found.supported.sum() < 2:
+            raise NoisyOutcome(
+                "mechanism.vocabulary: no pair of its words stands out of the noise; give fewer "
+                "words, more users or a larger epsilon"
+            )
+        kept = np.asarray(found.vectors.any(axis=1))
+        if kept.sum() < 2:
+            raise NoisyOutcome(
+                f"mechanism.dimensions: {dimensions} are too few for any two words; give more"
+            )
+        listed = [word for word, own in zip(words, kept, strict=True) if own]
+        return listed, found.vectors[kept]
+
+    @property
+    def spendings(self) -> list[Spending[UserPrivacy]]:
+        """Return the cost of each stage."""
+        return self.corpus.spendings("cooccurrences", self.norms.spent)
+
+    @property
+    def concentrated(self) -> Concentrated:
+        return self.corpus.concentrated(self.norms.concentrated)
+
+    def shown(self, made: Sequence[Written], files: Sequence[Written]) -> Sequence[Weakness]:
+        return of_left_out(storage.rows_of(files, TABLE), storage.rows_of(made, layout.VOCABULARY))
+
+    def account(self, files: Sequence[Written]) -> Account:
+        spendings = self.spendings
+        total = compose(spendings)
+        resolved = {
+            "vocabulary_size": storage.rows_of(files, TABLE),
+            "noise_multiplier": str(self.norms.mechanism.noise_multiplier),
+            "norms": dict(self.norms.most),
+            "software": self.computing,
+        }
+        return Account(spendings, total, resolved, self.corpus.not_protected)
+
+
+_LARGEST_MODEL = 1 << 26
+
+
+@dataclass(frozen=True)
+class TrainedEmbeddingsKind(UserLevelKind):
+    """The kind `word-embeddings` by `method: sgd`, with its noise and sampling rates computed."""
+
+    given: TrainingSpec
+    schedule: Schedule
+    lot: int
+    start: PublicStart | None
+
+    least_on_noise = LEAST_ON_NOISE["sgd"]
+    laws = None  # its noise is bound to every byte of the software
+
+    def __post_init__(self) -> None:
+        self.corpus.users.require_groups(group.name for group in self.schedule.groups)
+
+    @classmethod
+    def resolve(cls, spec: WordEmbeddingsSpec, workers: int) -> TrainedEmbeddingsKind:
+        """Compute the noise and the sampling rates.
+
+        Raises InputError for a vocabulary, a budget or a start that cannot be used, and if PyTorch,
+        or Ray for several workers, is not installed.
+        """
+        remedy = ", or take method: cooccurrence"
+        require_installed("torch", key="mechanism.method", extra="training", otherwise=remedy)
+        if workers > 1:
+            remedy = ", or train in one process"
+            require_installed("ray", key="workers", extra="ray", otherwise=remedy)
+        corpus = UserCorpus.resolve(spec)
+        _refuse_large(corpus.size or 0, spec.dimensions)
+        given = spec.training
+        assert given is not None
+        assert given.lot is not None
+        start = _start(given, corpus)
+        try:
+            schedule = Schedule.solved(
+                corpus.budgets,
+                corpus.delta,
+                Fraction(given.lot, spec.users),
+                given.steps,
+                leave=given.participation == "steps",
+            )
+        except ValueError as error:
+            raise InputError(f"{corpus.key}: {error}") from None
+        made = cls(corpus, given, schedule, given.lot, start)
+        made.refuse_few()
+        return made
+
+    @property
+    def artefacts(self) -> Sequence[card.UsedArtefact]:
+        """Return the public vocabulary and the vectors of the start, if there are any."""
+        start = [statements.public_artefact("start", self.start.source)] if self.start else []
+        return [*super().artefacts, *start]
+
+    @property
+    def on_noise(self) -> float:
+        """Return the users per standard deviation of the noise over all steps.
+
+        The unit is the most that one user adds to a step. The steps' noise adds in squares.
+        """
+        return float(self.lot / self.schedule.noise_multiplier) * math.sqrt(self.until)
+
+    @property
+    def doubts(self) -> Sequence[str]:
+        idle = (group.name for group in self.schedule.groups if not group.steps)
+        return self.corpus.doubts_of_idle(idle)
+
+    @property
+    def computing(self) -> str:
+        """Return the software and hardware that account, draw and train.
+
+        On another machine the last digits differ, and with them the draws.
+        """
+        return f"{self._software}; {device_name()}; {processor.model()}"
+
+    @property
+    def _software(self) -> str:
+        """Return the software, for the card: a name of a device could be any text."""
+        versions = versions_of(*ACCOUNTANTS, "torch")
+        return "; ".join(filter(None, (versions, self.corpus.tokenizer.software)))
+
+    def build(self, pipeline: beam.Pipeline, job: Job) -> None:
+        """Add the job to a pipeline, without the training, which is the launcher's."""
+        words, gathered = self.corpus.gathered(pipeline, job)
+        files = gathered["shares"] | "shards" >> WriteTrainingShards(
+            self.corpus.shards, job.key, job.staging
+        )
+        self.corpus.write(pipeline, job, words, gathered, files)
+
+    @property
+    def steps_to_finish(self) -> int:
+        return 1
+
+    def finish(self, job: Job, files: Sequence[Written]) -> Sequence[Written]:
+        words = words_in(files, job.key())
+        _refuse_large(len(words), self.corpus.spec.dimensions, NoisyOutcome)
+        shards = sorted((f for f in files if f.path.startswith(f"{SHARDS}/")), key=lambda f: f.path)
+        course = TrainingRun(
+            self.training,
+            self.schedule,
+            self.corpus.before,
+            self.corpus.users.stage_parameters,
+            self.until,
+            words,
+            job.spec.checkpoints,
+            job.spec.release,
+            job.workers,
+            job.steps,
+            self.computing,
+            self.start,
+        )
+        state = course.run(shards, job.key)
+        return self.write_vectors(job, words, state.model.words)
+
+    @property
+    def until(self) -> int:
+        """Return the number of the last step."""
+        return self.given.stop_after or self.given.steps
+
+    @property
+    def training(self) -> Training:
+        """Return the settings of the training steps."""
+        spec, given = self.corpus.spec, self.given
+        settings = SkipGram(spec.dimensions, spec.window, given.negatives, given.clip)
+        noise = ClippedSum(self.schedule.noise_multiplier)
+        return Training(settings, noise, float(self.lot), given.learning_rate)
+
+    @property
+    def spendings(self) -> list[Spending[UserPrivacy]]:
+        """Return the cost of each stage."""
+        spent = {g.name: self.schedule.spent(g, self.until) for g in self.schedule.groups}
+        return self.corpus.spendings("training", spent)
+
+    @property
+    def concentrated(self) -> Concentrated | None:
+        found = concentrated_of(self.schedule, self.until)
+        return found and self.corpus.concentrated(found)
+
+    def account(self, files: Sequence[Written]) -> Account:
+        spendings = self.spendings
+        total = compose(spendings)
+        resolved = {
+            **of_schedule(self.schedule, self.until, self.lot),
+            "vocabulary_size": rows_of(files, TABLE),
+            "software": self._software,
+        }
+        return Account(spendings, total, resolved, self.corpus.not_protected, self._papers_figure())
+
+    def _papers_figure(self) -> card.PapersFigure:
+        schedule = self.schedule
+        most = max(schedule.groups, key=lambda group: group.rate)
+        return papers_figure(
+            most.rate, schedule.noise_multiplier, self.until, Fraction(self.lot), schedule.delta
+        )
+
+
+def _start(given: TrainingSpec, corpus: UserCorpus) -> PublicStart | None:
+    if given.start is None:
+        return None
+    words = load(corpus.public, corpus.tokenizer).terms.to_pylist() if corpus.public else None
+    return PublicStart.resolve(given.start, corpus.spec.dimensions, words)
+
+
+def _refuse_large(words: int, dimensions: int, refusal: type[InputError] = InputError) -> None:
+    if words * dimensions > _LARGEST_MODEL:
+        raise refusal(
+            f"mechanism.vocabulary: {words} words of {dimensions} dimensions are more than "
+            f"{_LARGEST_MODEL} numbers; give fewer"
+        )
