@@ -67,7 +67,7 @@ NAMES = [*golden_releases.KINDS, *FURTHER]
 
 
 class Traced(NamedTuple):
-    """What a release and its audit execute.
+    """The functions that a release and its audit execute.
 
     Attributes:
         released: by the release.

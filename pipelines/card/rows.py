@@ -21,7 +21,7 @@ MOST_IDS = 1 << 24
 """The most documents whose ids are compared: they are in memory at once."""
 _SAMPLE, _PARTS = 2048, 4
 _FEW = _SAMPLE // 8
-"""Documents that a run looks at in whole: it reads so many of each of eight splits."""
+"""A corpus of no more documents is one that a run samples whole: 256 of each of eight splits."""
 
 
 class DocumentRows:

@@ -1,1 +1,1 @@
-"""What all kinds of release share: the job of a run, its files, its users and its noise."""
+"""Parts that all kinds of release share: the job of a run, its files, its users and its noise."""

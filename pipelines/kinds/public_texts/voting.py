@@ -34,6 +34,7 @@ from quietcorpus.transforms.vocabulary import KeySource
 from quietcorpus.transforms.votes import ReleaseVotes, SearchedLists, Strata, Voting
 
 from ...card import model as card
+from ...card.noise import ACCOUNTANTS
 from ...card.together import is_accounted
 from ...card.weakness import Weakness, of_guarantee, of_unchosen, of_users
 from ...environment.version import versions_of
@@ -85,7 +86,7 @@ class PublicTextsKind(Kind):
 
     @property
     def _software(self) -> str:
-        return versions_of("dp-accounting", "python-flint")
+        return versions_of(*ACCOUNTANTS)
 
     @property
     def artefacts(self) -> Sequence[card.UsedArtefact]:

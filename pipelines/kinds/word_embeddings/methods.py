@@ -97,7 +97,7 @@ class CountedEmbeddingsKind(UserLevelKind):
 
     @property
     def computing(self) -> str:
-        parts = versions_of("dp-accounting", "python-flint"), self.corpus.tokenizer.software
+        parts = versions_of(*ACCOUNTANTS), self.corpus.tokenizer.software
         return "; ".join(filter(None, parts))
 
     @property

@@ -24,8 +24,7 @@ from ...runners.parallel import processors
 from ...storage import files as storage
 from ...storage.output import Output
 from ...terminal.progress import Steps
-from . import compare_report as comparison_plot
-from . import compare_report as comparison_report
+from . import compare_report
 from .calibrate import NEIGHBOURS_OF, RANKS
 from .calibrate_blocks import runner, timed, told
 from .compare_report import HISTOGRAM_RANK, Compared, ComparisonSettings
@@ -71,10 +70,10 @@ def compare(
             both = _measured((first, second), rows, settings, workers, progress)
         except ValueError as error:  # from the pure layers, about numbers alone
             raise InputError(f"compare: {error}") from None
-        content = comparison_report.content(settings, both, len(terms))
+        content = compare_report.content(settings, both, len(terms))
         sink = io.BytesIO()
-        pq.write_table(comparison_report.rows(both, terms), sink)
-        files = {ROWS: sink.getvalue(), **comparison_plot.pictures(content)}
+        pq.write_table(compare_report.rows(both, terms), sink)
+        files = {ROWS: sink.getvalue(), **compare_report.pictures(content)}
         files[RESULT] = (json.dumps(content, indent=2, allow_nan=False) + "\n").encode()
         for name, made in files.items():
             storage.write_bytes(f"{folder}/{name}", made)
@@ -128,7 +127,7 @@ def _measured(
     measured = []
     with runner("local", workers) as run:
         for number, simulated in enumerate(simulators):
-            name = comparison_report.NAMES[number]
+            name = compare_report.NAMES[number]
             with steps.step(f"measuring words of {name}", work, "words") as display:
                 telling = told(run, display.advance)
                 noise = child(seed, 1 + number)

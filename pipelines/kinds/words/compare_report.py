@@ -18,7 +18,7 @@ from quietcorpus.evaluation.equal_effect import epsilon_of, telling
 from quietcorpus.evaluation.tallies import WORDS_A_BLOCK
 from quietcorpus.indexes.word_index_manifest import IndexManifest
 
-from . import calibrate_report as words_report
+from . import calibrate_report
 from .calibrate_plot import BLACK, BLUE, ORANGE, bands, plain, render, scale, tidy
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def content(
             f"{len(measured.words):,} words"
         ),
         "embeddings": {
-            name: words_report.described(one.manifest)
+            name: calibrate_report.described(one.manifest)
             for name, one in zip(NAMES, both, strict=True)
         },
         "common_words": common,
@@ -104,7 +104,7 @@ def content(
             "eta": float(settings.eta),
             "held": measured.held,
             "seed": settings.seed,
-            "quantiles": list(words_report.QUANTILES),
+            "quantiles": list(calibrate_report.QUANTILES),
         },
         "bars": {name: list(ends) for name, ends in spread.items()},
         "by_epsilon": [
@@ -122,7 +122,7 @@ def content(
             "ranks": list(both[0].ranks),
             "words": len(both[0].distances),
             **{
-                name: [words_report.quantiles(column) for column in one.distances.T]
+                name: [calibrate_report.quantiles(column) for column in one.distances.T]
                 for name, one in zip(NAMES, both, strict=True)
             },
             "histogram": {
@@ -144,9 +144,9 @@ def _row(measured: Measured, e: int, spread: dict[str, npt.NDArray[np.float64]])
         "distinct": measured.distinct[e],
     }
     return {
-        **{name: words_report.summary(of, measured.blocks) for name, of in values.items()},
-        "h_0": {"quantiles": words_report.quantiles(_bits(measured.max_entropy[e]))},
-        "h_infinity": {"quantiles": words_report.quantiles(_bits(measured.min_entropy[e]))},
+        **{name: calibrate_report.summary(of, measured.blocks) for name, of in values.items()},
+        "h_0": {"quantiles": calibrate_report.quantiles(_bits(measured.max_entropy[e]))},
+        "h_infinity": {"quantiles": calibrate_report.quantiles(_bits(measured.min_entropy[e]))},
         "histograms": {name: _counts(of, spread[name]) for name, of in values.items()},
     }
 
@@ -179,7 +179,7 @@ def rows(both: tuple[Compared, Compared], terms: pa.Array) -> pa.Table:
     """Return a row for each embedding, epsilon and word; H_infinity is null if no draw gave it."""
     tables = []
     for name, one in zip(NAMES, both, strict=True):
-        table = words_report.rows(one.measured, terms)
+        table = calibrate_report.rows(one.measured, terms)
         for nats, bits in (("max_entropy", "h_0"), ("min_entropy", "h_infinity")):
             column = pc.divide(table[nats], math.log(2))
             table = table.drop_columns([nats]).append_column(bits, column)
@@ -225,7 +225,7 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
     for name in NAMES:
         yield ""
         yield f"distances in {name}"
-        yield from words_report.neighbour_lines(neighbours["ranks"], neighbours[name])
+        yield from calibrate_report.neighbour_lines(neighbours["ranks"], neighbours[name])
 
 
 _ENTROPIES = ("h_infinity", "h_0")

@@ -1,4 +1,4 @@
-"""What every kind says of itself, in tables over all kinds and mechanisms."""
+"""Statements of every kind about itself, in tables over all kinds and mechanisms."""
 
 from __future__ import annotations
 
