@@ -27,7 +27,7 @@ from ..schema.values import LARGEST_COUNT, NAME, Column
 from ..storage.places import without_folders
 from .model import Card
 from .noise import is_accountable
-from .parameters import MetricParameters, NoiseEntry, disagree
+from .parameters import MetricParameters, NoiseEntry, UserParameters, disagree
 from .together import MADE_BY, NOISE
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -168,8 +168,13 @@ def _is_in_the_ledger(card: Card) -> bool:
         return True
     same = same_code(card.code_sha256) is not None
     named = entry.partition is None or re.fullmatch(NAME, entry.partition) is not None
+    # A corpus has one id column, by which its partitions are compared.
+    compared = ("compared", card.id_column)
+    by_ids = entry.disjoint is None or card.id_column is None
     return (
         named
+        and (entry.partition is None or not isinstance(card.budget.total, UserParameters))
+        and (by_ids or (entry.disjoint, entry.identifier) == compared)
         # Cards of earlier versions did not tell how documents were compared.
         and (
             (entry.partition is None) == (entry.disjoint is None)
@@ -193,7 +198,10 @@ _RULES: Mapping[str, Callable[[Card], bool]] = {
     "created": _is_a_time,
     "software": _has_software,
     "mechanism": _ran_on,
-    "counts": lambda card: (card.counts is not None) == card.mechanism.counts_records,
+    "counts": lambda card: (
+        (card.counts is not None) == card.mechanism.counts_records
+        and (card.counts is None or card.counts.documents > 0)
+    ),
     "meaning": lambda card: (
         (card.meaning is not None) == isinstance(card.budget.total, MetricParameters)
     ),

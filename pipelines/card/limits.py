@@ -18,7 +18,7 @@ from ..schema.values import NEEDED, Disjoint, Reason
 from . import statements
 from .model import Card
 from .variation import UNCHECKED
-from .weakness import GUESSED, Weakness, accepted, of_guarantee
+from .weakness import GUESSED, Weakness, accepted, of_documents, of_guarantee
 
 
 class Facts(NamedTuple):
@@ -80,7 +80,10 @@ def problem(card: Card, *, exact: bool) -> str | None:
         missing = [one[0] for one in forms if not set(given) & set(one)]
     if missing:
         return f"it does not say that this is not protected: {_subject(missing[0])}"
-    needed = {one.reason for one in _weaknesses(card) if one.reason}
+    found = _weaknesses(card)
+    if card.counts is not None:
+        found += of_documents(card.budget.total.guarantee, card.counts.documents)
+    needed = {one.reason for one in found if one.reason}
     if not needed <= set(card.accepted or ()):
         return "what is refused otherwise was not accepted by name"
     return _excess(card, forms) if exact else None
@@ -94,6 +97,8 @@ def _excess(card: Card, forms: Sequence[tuple[str, ...]]) -> str | None:
     added = [n for n, line in enumerate(given) if line not in expected and not unstated(line)]
     if added:
         return f"line {added[0] + 1} does not follow from the card"
+    if sum(line not in expected for line in given) > 1:
+        return "two of its lines count what noise has left out"
     order = [next((n for n, one in enumerate(forms) if line in one), -1) for line in given]
     if len(set(given)) < len(given) or [n for n in order if n >= 0] != list(range(len(forms))):
         return "its lines are not in order, or one stands twice"

@@ -191,7 +191,7 @@ def _meaning(meaning: Meaning) -> str:
     )
     rows = [
         f"| {'any' if t.document_words is None else format(t.document_words, ',')} "
-        f"| {t.epsilon:.4g} | {_spread(t.unchanged, none='none seen')} "
+        f"| {shown_up(t.epsilon, 4)} | {_spread(t.unchanged, none='none seen')} "
         f"| {_spread(t.set_size, most=t.set_size_limit)} |{_recall(t.recall)}\n"
         for t in meaning.typical
     ]

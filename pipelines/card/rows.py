@@ -12,6 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.reading.spelling import spelled
+
 from ..schema.values import NEEDED
 from .looks import looks_like, texts_in
 from .model import Card
@@ -42,6 +45,8 @@ class DocumentRows:
 
     def add(self, rows: pa.Table) -> str | None:
         """Add a row group; return what in it does not fit those before it."""
+        if not _has_ids(rows["id"]):
+            return "the column id has values that no run reads ids from"
         if self.has_comparable_ids:
             self._ids.append(rows["id"])
         if self._card.columns:
@@ -84,6 +89,18 @@ class DocumentRows:
             for look in sorted(set.intersection(*parts)):
                 if NEEDED.get(look) not in (None, *(self._card.accepted or ())):
                     yield f"data: the column {name} looks like {look}; the card accepts none"
+
+
+def _has_ids(ids: pa.ChunkedArray) -> bool:
+    """Return whether a run reads these ids: whole numbers, and bytes that are UTF-8."""
+    kind = ids.type.storage_type if isinstance(ids.type, pa.BaseExtensionType) else ids.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind):
+        return True
+    try:
+        spelled(ids, "input.id", "id")
+    except (InputError, pa.ArrowInvalid):
+        return False
+    return True
 
 
 def is_distinct(ids: pa.ChunkedArray) -> bool:

@@ -25,6 +25,16 @@ class Variation(Part):
     )
     files: list[VariedBy] = Field(description="the program, and those arguments that are files")
 
+    def fits(self) -> bool:
+        """Return whether the files are the program and arguments, in order, without folders."""
+        names = [file.name for file in self.files]
+        arguments = iter(self.command)
+        return (
+            names[:1] == self.command[:1]
+            and all(name in arguments for name in names)
+            and not any("/" in name or not name for name in names)
+        )
+
     @property
     def note(self) -> str:
         """Return what the README says of it."""

@@ -18,6 +18,7 @@ from quietcorpus.mechanisms.guarantees import (
     LimitedPrecision,
     MetricPrivacy,
     ceiling,
+    shown_up,
 )
 from quietcorpus.transforms.errors import InputError
 
@@ -137,7 +138,9 @@ def _of_inherited(artefact: UsedArtefact) -> list[Weakness]:
         exact = numbers.get(name + EXACT, 0)
         worth = max(_number(numbers.get(name, unstated)), _number(exact))
         if worth > most:
-            state = "no number" if worth == math.inf else f"{worth:g}, above {float(most):g}"
+            state = (
+                "no number" if worth == math.inf else f"{shown_up(worth)}, above {float(most):g}"
+            )
             said = (
                 f"the people whose data the {artefact.name} was made from: the {name} that it came "
                 f"with is {state}"

@@ -48,6 +48,9 @@ def check_kept(text: str, id_column: str | None, keep: Sequence[str]) -> None:
             raise of_key(
                 "keep", f"{shown(name)} reads like a name that releases use themselves; rename it"
             )
+        others = [one for one in keep if one != name]
+        if folded(name) in map(folded, others):
+            raise of_key("keep", f"{shown(name)} reads like another of these names; rename one")
 
 
 class InputSpec(Strict):

@@ -610,6 +610,20 @@ def sampled_of_many_users() -> Found:
     return np.concatenate(found), whole
 
 
+def updates_of_a_long_user() -> Found:
+    """Kills: a user of many words whose update is clipped part by part."""
+    generator, size = np.random.default_rng(), 50
+    words = generator.integers(0, size, MANY).astype(np.int32)
+    edges_of = np.array([0, MANY // 3, MANY // 2, MANY])
+    texts = Texts(addresses_of(1), np.zeros(1, np.int32), np.array([0, 3]), edges_of, words)
+    users = SampledUsers(texts, [group(1, 9)], SkipGram(4, 2, 5, 1e-3), fresh_stream())
+    vectors = [generator.normal(size=(size, 4)).astype(np.float32) for _ in range(2)]
+    model = skip_gram.Vectors(*vectors)
+    sums = users.sums(1, model, skip_gram.negative_samples(1, size, 5, fresh_stream()))
+    length = float((sums.astype(float) ** 2).sum()) ** 0.5
+    return 0.9 * STEPS < length <= STEPS, True
+
+
 def sums_of_many_users() -> Found:
     """Kills: sums over users in 32 bits; rows of a large vocabulary in 16."""
     total = np.full((2 * MANY, 1), 1 << 31, np.int64)
@@ -658,6 +672,7 @@ CASES: dict[str, Case] = {
         *(similarities_of_the_largest_set, one_of_the_largest_set, many_documents_draw_one),
         *(means_of_many_documents, votes_of_many_documents, noise_of_labels, clipped_users),
         *(weights_of_users, pairs_of_a_long_text, sampled_of_many_users, sums_of_many_users),
+        updates_of_a_long_user,
         steps_of_a_long_training,
     )
 }

@@ -6,6 +6,7 @@ only beyond its size. Each case names the faults that it finds.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -34,6 +35,7 @@ from quietcorpus.mechanisms.group_norms import GroupNorms
 from quietcorpus.mechanisms.histogram import ThresholdedVocabulary
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.votes import Votes
+from quietcorpus.pipelines.ledger.partitions import Partitions
 from quietcorpus.transforms.array_sums import AddCounts
 from quietcorpus.transforms.codebook import Codebook
 from quietcorpus.transforms.composed.sums import coverage
@@ -46,9 +48,9 @@ from quietcorpus.transforms.privatizers.embedded_words import RUN_WORDS, _runs
 from quietcorpus.transforms.privatizers.longest import Longest
 from quietcorpus.transforms.privatizers.rows import document_addresses, identified
 from quietcorpus.transforms.privatizers.sentences import SentencePrivatizer
-from quietcorpus.transforms.privatizers.words import WordMechanism, WordPrivatizer
-from quietcorpus.transforms.reading.documents import Documents, Split
-from quietcorpus.transforms.reading.identifiers import Identifiers
+from quietcorpus.transforms.privatizers.words import WordMechanism, WordPrivatizer, decline_of
+from quietcorpus.transforms.reading.documents import Corpus, Documents, FileState, Plan, Split
+from quietcorpus.transforms.reading.identifiers import DIGEST, Identifiers
 from quietcorpus.transforms.shards import data_file, make_shards
 from quietcorpus.transforms.term_sums import AddTermSums
 from quietcorpus.transforms.tokens import terms_of, tokens_of
@@ -230,6 +232,70 @@ def budgets_of_documents() -> Found:
         for end, length in zip(ends, lengths[lengths > 0].tolist(), strict=True)
     ]
     return spent, [Fraction(7)] * len(spent)
+
+
+def laws_of_documents() -> Found:
+    """Kills: a table of another epsilon than a document's share, such as a rounded one."""
+    found, expected = [], []
+    for mechanism in list(WordMechanism)[-2:]:
+        privatizer = WordPrivatizer(
+            parameters(mechanism, Fraction(12), per="document"), ALIKE, ReleaseKey.fresh()
+        )
+        lengths = edges(MANY)
+        epsilons, _ = privatizer._epsilons(np.concatenate([[0], np.cumsum(lengths)]))
+        for epsilon in epsilons:
+            found.append(privatizer.draws_of(epsilon)._decline)
+            expected.append(decline_of(mechanism, epsilon, None, len(ALIKE.vocabulary)))
+    return found, expected
+
+
+def votes_of_a_long_text() -> Found:
+    """Kills: a text that votes once for each of its parts."""
+    epsilon, texts = Fraction(2), [letter * MORE for letter in "wxyz"]
+    votes = Votes(1, epsilon, Fraction(1, 10**6))
+    read = Documents("file", np.arange(4), pa.array(texts, pa.large_string()), pa.table({}))
+    found = Voting(votes, POOL, 5, ENCODER).sums(read, LETTERS, Letters())  # type: ignore[arg-type]
+    return found.ravel(), [votes.weight] * 4 + [0]
+
+
+def files_of_a_corpus() -> Found:
+    """Kills: a corpus told by its first files, or by their first splits."""
+    count, corpus = 10_003, Corpus("", "text")
+    files = tuple(FileState(f"f{n}", 1, 0.0, "") for n in range(count))
+    splits = [Split(f"f{n}", "text") for n in range(count)]
+    places, digests = edges(count)[-10:].tolist(), set()
+    for place in places:
+        changed = replace(files[place], size=2)
+        own = (*files[:place], changed, *files[place + 1 :])
+        digests.add(Plan(splits, pa.schema([]), own).corpus_digest(corpus))
+        moved = [*splits[:place], replace(splits[place], first_row=1), *splits[place + 1 :]]
+        digests.add(Plan(moved, pa.schema([]), files).corpus_digest(corpus))
+    return len(digests), 2 * len(places)
+
+
+def long_texts_that_are_covered() -> Found:
+    """Kills: two states of a corpus that differ late in a text, and share their noise."""
+    key, raw, found = ReleaseKey.fresh(), bytearray(b"a" * MORE), []
+    for place in edges(MORE).tolist():
+        raw[place] = ord("b")
+        text = pa.array([raw.decode()], pa.large_string())
+        found.append(
+            coverage(Documents("", np.arange(1), text, pa.table({}), ids=[b"1"]), "id", key)
+        )
+        raw[place] = ord("a")
+    return distinct(np.stack(found), found[0].nbytes)
+
+
+def partitions_that_share_one() -> Found:
+    """Kills: documents of two partitions that are compared by their first digests alone."""
+    mine, theirs = (np.sort(np.frombuffer(os.urandom(16 * MORE), DIGEST)).copy() for _ in range(2))
+    counts = []
+    for place in edges(MORE)[-6:].tolist():
+        other = theirs.copy()
+        other[place] = mine[place]
+        kept = SimpleNamespace(read=lambda *_, own=other: own.tobytes())
+        counts.append(Partitions.shared(kept, 1, "", mine.tobytes()))  # type: ignore[arg-type]
+    return counts, [1] * len(counts)
 
 
 def sentences_that_differ_late() -> Found:
@@ -488,6 +554,8 @@ CASES: dict[str, Case] = {
     for own in (
         *(addresses_of_documents, ids_of_documents, parts_of_a_batch, counts_of_terms),
         *(budgets_of_documents, sentences_that_differ_late, terms_that_differ_late),
+        *(laws_of_documents, votes_of_a_long_text, files_of_a_corpus),
+        *(long_texts_that_are_covered, partitions_that_share_one),
         *(words_that_spread_bins, longest_documents, runs_of_a_long_text),
         *(votes_of_a_batch, votes_of_a_user, texts_of_a_user, words_of_one_text, words_of_a_user),
         *(groups_of_users, blocks_of_counts, shards_of_users, sums_of_many_parts),

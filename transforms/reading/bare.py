@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
+from ..names import folded, is_plain
+
 _LEAVES = (
     pa.types.is_boolean,
     pa.types.is_integer,
@@ -103,8 +105,12 @@ def _rebuilt(kind: pa.DataType, leaf: _Leaf) -> pa.DataType:
     if types.is_struct(kind):
         if not kind.num_fields:
             raise TypeError("struct without fields")
-        if len({field.name for field in kind}) < kind.num_fields:
-            raise TypeError("struct that repeats a field's name")
+        names = [field.name for field in kind]
+        # DuckDB and Spark match names whatever their case.
+        if len(set(map(folded, names))) < len(names):
+            raise TypeError("struct that repeats a field's name, or has two that read alike")
+        if not all(map(is_plain, names)):
+            raise TypeError("struct with a field's name of several lines or hidden characters")
         return pa.struct([_field(field, leaf) for field in kind])
     if types.is_map(kind):
         if types.is_null(kind.key_type):

@@ -56,6 +56,18 @@ class PoolSearchUsed(Part):
     )
     queries: int = Field(ge=0, description="the number of public texts that it was measured on")
 
+    def fits(self, texts: int) -> bool:
+        """Return whether a pool of so many texts has such lists, and such a recall."""
+        whole = self.probes == self.lists
+        return (
+            self.probes <= self.lists <= texts
+            and self.seed >= 0
+            and self.queries <= texts
+            and bool(self.recall) <= bool(self.queries)
+            and all(int(count) < texts for count in self.recall)
+            and not (whole and any(share < 1 for share in self.recall.values()))
+        )
+
 
 class PublicTextsMechanism(Mechanism):
     """A release of public texts, weighted by documents' votes."""
@@ -311,11 +323,13 @@ def check(output: str, card: Card) -> None:
         )
     if mechanism.variation is not None and UNCHECKED not in card.guarantee.not_protected:
         raise InputError(f"{uri}: guarantee: it does not say what a command may have read")
-    search = mechanism.search
-    if search is not None and not search.probes <= search.lists <= mechanism.pool_texts:
+    if mechanism.search is not None and not mechanism.search.fits(mechanism.pool_texts):
         raise InputError(
-            f"{uri}: mechanism.search: more lists than a pool can have, or be searched"
+            f"{uri}: mechanism.search: more lists than a pool can have, or be searched, or a "
+            "recall that none has"
         )
+    if mechanism.variation is not None and not mechanism.variation.fits():
+        raise InputError(f"{uri}: mechanism.variation: not the files of its command")
     if [stage.stage for stage in card.budget.stages] != ["votes"]:
         raise InputError(f"{uri}: budget: its stages are not the mechanism's")
     total = card.budget.total

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from quietcorpus.indexes.recoder import WIDTHS
 from quietcorpus.mechanisms.deep_candidate import Utility
-from quietcorpus.mechanisms.guarantees import Spending
+from quietcorpus.mechanisms.guarantees import Spending, shown_up
 from quietcorpus.mechanisms.madlib import Madlib
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import BATCH_DOCUMENTS
@@ -196,8 +196,8 @@ def sentence_limits(most: int, epsilon: float) -> list[str]:
     return [
         f"how many sentences a document has, up to {most}; those beyond have no part in the "
         "release",
-        f"what changes several sentences: a of them are protected at a * {epsilon:g} only, and "
-        "so is what each of them says alike, such as a name or a subject",
+        f"what changes several sentences: a of them are protected at a * {shown_up(epsilon)} only, "
+        "and so is what each of them says alike, such as a name or a subject",
         "anything from whoever runs the release and sees the text",
         "what a sentence encoder's arithmetic gives away: the proof takes each embedding as a "
         "function of its sentence alone; workers see to that, shape by shape, by encoding "

@@ -383,6 +383,8 @@ def _check_numbers(uri: str, mechanism: WordEmbeddingsMechanism, card: Card) -> 
     spent = Fraction(stage.delta_exact)
     if not mechanism.is_trained_as_said() or card.papers_figure != mechanism.figure(spent):
         raise InputError(f"{uri}: mechanism: its training or the paper's figure is not as it says")
+    if mechanism.few_users is None and mechanism.weaknesses(card)[1]:
+        raise InputError(f"{uri}: mechanism.few_users: too few users for the noise, not accepted")
     if is_solved_alike(card) and not _are_solved(mechanism, card):
         raise InputError(f"{uri}: mechanism: its noise, norms or steps are not those of its budget")
 

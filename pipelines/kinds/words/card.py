@@ -415,13 +415,13 @@ def check_words(uri: str, mechanism: str, card: Card, *, per: str = "word") -> N
     assert isinstance(total, MetricParameters)
     if total.per != per:
         raise InputError(f"{uri}: guarantee: its epsilon is not that of every {per}")
-    _check_lengths(uri, total, meaning)
+    _check_lengths(uri, total, meaning, getattr(card.mechanism, "words", None))
     if same_code(card.code_sha256):
         _check_estimates(uri, card, meaning)
     _check_document_losses(uri, mechanism, total, meaning)
 
 
-def _check_lengths(uri: str, total: MetricParameters, meaning: Meaning) -> None:
+def _check_lengths(uri: str, total: MetricParameters, meaning: Meaning, size: int | None) -> None:
     """Check the numbers of words, the epsilons and losses stated for them, and quantiles' order."""
     losses = meaning.loss_of_documents
     lengths = [None] if total.per == "word" else list(SHARING_WORDS)
@@ -429,7 +429,8 @@ def _check_lengths(uri: str, total: MetricParameters, meaning: Meaning) -> None:
     fits = (
         (losses is not None) == (total.per == "word")
         and [one.document_words for one in meaning.typical] == lengths
-        and 0 < low <= meaning.mean_distance <= high
+        and 0 < low <= meaning.mean_distance <= high <= meaning.maximum_distance * (1 + 1e-9)
+        and (size is None or size > 1)
         and (meaning.mean_distance <= meaning.maximum_distance * (1 + 1e-9))
         and all(
             math.isclose(loss, meaning.loss_at_mean * words, rel_tol=1e-9)
@@ -439,9 +440,10 @@ def _check_lengths(uri: str, total: MetricParameters, meaning: Meaning) -> None:
     for one in meaning.typical:
         words = 1 if total.per == "word" else one.document_words or 1
         fits = fits and math.isclose(one.epsilon * words, total.epsilon, rel_tol=1e-9)
-        for spread, most in ((one.unchanged, 1), (one.set_size, one.set_size_limit)):
+        sizes = min(one.set_size_limit, size or one.set_size_limit)
+        for spread, least, most in ((one.unchanged, 0, 1), (one.set_size, 1, sizes)):
             given = (spread.least, spread.low, spread.median, spread.high, spread.largest)
-            fits = fits and list(given) == sorted(given) and 0 <= given[0] <= given[-1] <= most
+            fits = fits and list(given) == sorted(given) and least <= given[0] <= given[-1] <= most
     if not fits:
         raise InputError(f"{uri}: meaning: a number is not that of its epsilon, or of no words")
 

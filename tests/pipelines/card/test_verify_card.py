@@ -81,6 +81,27 @@ def meaning(**values: Any) -> Change:
     return within("meaning", **values)
 
 
+def spread(value: float, name: str) -> Change:
+    """State one value of all quantiles of a size."""
+
+    def change(card: dict[str, Any]) -> None:
+        own = card["meaning"]["typical"][0][name]
+        own.update(dict.fromkeys(("least", "low", "median", "high", "largest"), value))
+
+    return change
+
+
+def searched(**values: Any) -> Change:
+    given = {"lists": 2, "probes": 2, "seed": 0, "recall": {"1": 1.0}, "queries": 3}
+    return mechanism(search=given | values)
+
+
+def varied(**values: Any) -> Change:
+    own = {"name": "x", "sha256": "a" * 64}
+    given = {"card_sha256": "a" * 64, "command": ["x"], "files": [own]}
+    return mechanism(variation=given | values)
+
+
 def entry(**values: Any) -> Change:
     given = {"reservation": 7, "record_sha256": "a" * 64} | values
     return lambda card: card.update(ledger=given)
@@ -373,6 +394,26 @@ AGAINST: dict[str, list[tuple[str, Change, str]]] = {
             within(columns=["a\u200b"]),
             "a text of several lines, or one that hides",
         ),
+        ("more words than there are", spread(200.0, "set_size"), "meaning: a number is not"),
+        ("less than one word", spread(0.5, "set_size"), "meaning: a number is not"),
+        ("distances beyond the maximum", meaning(mean_interval=[0.1, 1e9]), "meaning: a number"),
+        ("one word", mechanism(words=1), "meaning: "),
+        (
+            "partitions that ids would tell apart",
+            lambda c: (
+                c.update(id_column="doc", columns=["id"]),
+                entry(partition="p", disjoint="declared")(c),
+            ),
+            "ledger: ",
+        ),
+        (
+            "partitions by another column",
+            lambda c: (
+                c.update(id_column="doc", columns=["id"]),
+                entry(partition="p", disjoint="compared", identifier="other")(c),
+            ),
+            "ledger: ",
+        ),
         (
             "a partition in another code's ledger",
             lambda c: (entry(partition=PERSON, disjoint="declared")(c), OTHER_CODE(c)),
@@ -398,6 +439,11 @@ AGAINST: dict[str, list[tuple[str, Change, str]]] = {
         ),
     ],
     "public-texts": [
+        ("a recall of more texts than there are", searched(recall={"99": 1.0}), "mechanism.search"),
+        ("a recall of no texts", searched(queries=0), "mechanism.search"),
+        ("nearest texts that no list has", searched(recall={"1": 0.5}), "mechanism.search"),
+        ("a command of no file", varied(files=[]), "mechanism.variation"),
+        ("a folder", varied(command=["/home/jane/x"]), "mechanism.variation"),
         ("more noise", scaled, NOT_SOLVED),
         ("no votes", mechanism(vote=0), NOT_SOLVED),
         ("a smoothed pool of few", mechanism(smooth=True), ""),
@@ -410,10 +456,13 @@ AGAINST: dict[str, list[tuple[str, Change, str]]] = {
         ),
     ],
     "public-texts, geometric": [("a finer rate", mechanism(norm=65), "")],
+    "histogram": [("no documents", within("counts", documents=0), "counts: ")],
     "public-texts, users": [
         ("a norm of none", mechanism(norms={"": 0}), "costs more than it says")
     ],
     "word-embeddings": [
+        ("few users, not accepted", mechanism(few_users=None), "mechanism.few_users"),
+        ("a partition of users", entry(partition="p", disjoint="declared"), "ledger: "),
         ("a group of any name", lambda c: renamed(c["mechanism"]["norms"]), "its training or the"),
     ],
 }

@@ -27,6 +27,13 @@ def test_rows_without_text_or_value_do_not_count() -> None:
     assert (found.rows, found.found) == ({"note": 1}, {"note": 1})
 
 
+def test_a_long_text_is_compared_to_its_end() -> None:
+    # Kills: texts of 2^16 characters and more that are not looked at.
+    text = " ".join(f"w{number}" for number in range(20_000))
+    assert counted([text], pa.array([text])).found == {"note": 1}
+    assert counted([text], pa.array([text[::-1]])).found == {"note": 0}
+
+
 @pytest.mark.parametrize("copies", [4, 5])
 def test_one_in_twenty_is_too_many(copies: int) -> None:
     # Kills: `>` for `>=`, another share, and a sum that forgets a batch.
