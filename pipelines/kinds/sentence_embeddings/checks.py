@@ -311,6 +311,9 @@ class _Listening:
         return np.arange(start, len(self.asked), dtype=np.float32)[:, None]
 
 
+_UNKNOWN = "zqxwvkj" * 4
+
+
 def besides_words(parameters: EmbeddedWordsParameters, known: pa.Array) -> Exact:
     """Return the audit of what is encoded, and of what becomes of it.
 
@@ -333,6 +336,8 @@ def rows_besides_words(parameters: EmbeddedWordsParameters, known: pa.Array) -> 
     for length in generator.integers(0, _LONGEST, _DOCUMENTS):
         chosen = generator.integers(0, len(known), int(length))
         texts.append(" ".join(known.take(pa.array(chosen)).to_pylist()))
+    # Words that no index has, beside others and alone: none of them reaches the encoder.
+    texts += [f"{text} {_UNKNOWN}" for text in texts[:3]] + [_UNKNOWN, f"{_UNKNOWN} {_UNKNOWN}"]
     key, encoder, most_runs = ReleaseKey.fresh(), _Listening(), parameters.most_runs
     held: dict[str, Any] = {"encoder": Held(encoder, parameters.encoder.digest)}
     rows = replace(parameters, **held).privatizer(key).release(made_up(texts, 0)).rows
