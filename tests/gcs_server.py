@@ -17,7 +17,7 @@ import threading
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -122,12 +122,16 @@ class _Front(BaseHTTPRequestHandler):
                 content,
             )
         headers = {k: v for k, v in self.headers.items() if k.lower() not in HOP_BY_HOP}
-        emulator = http.client.HTTPConnection("127.0.0.1", self.emulator_port, PATIENCE_SECONDS)
-        emulator.request(self.command, self.path, content, headers)
-        found = emulator.getresponse()
-        answered = [(k, v) for k, v in found.getheaders() if k.lower() not in HOP_BY_HOP]
-        self.answer(found.status, answered, found.read())
-        emulator.close()
+        with closing(
+            http.client.HTTPConnection("127.0.0.1", self.emulator_port, PATIENCE_SECONDS)
+        ) as emulator:
+            emulator.request(self.command, self.path, content, headers)
+            found = emulator.getresponse()
+            answered = [(k, v) for k, v in found.getheaders() if k.lower() not in HOP_BY_HOP]
+            content = found.read()
+        # A client that has ended (a worker of a failed run) hangs up in the middle of an answer.
+        with suppress(ConnectionError):
+            self.answer(found.status, answered, content)
 
     do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = forward
 
