@@ -118,7 +118,7 @@ def test_all_is_found_but_a_cut_and_that_by_its_head(
 ) -> None:
     """Move records, make them agree again, and look: with a key alone, and with a head as well.
 
-    Kills: each check of `Signatures` and of `Trust`; see docs/measurements/planted-faults.md.
+    Kills: each check of `Signatures` and of `Trust`; tests/project/planted_faults.json lists them.
     """
     records = scene.records
     for move in moves:
