@@ -262,3 +262,12 @@ def test_the_guide_to_pipelines(desk: Desk) -> None:
     desk.run(own, examples)
     desk.environment["QUIETCORPUS_MASTER_KEY_FILE"] = str(key)
     desk.run(rows, examples)
+
+
+@pytest.mark.slow
+def test_the_guide_to_debugging(desk: Desk) -> None:
+    # Kills: a step that is renamed, and a DoFn whose arguments are others than the example's.
+    page = f"{GUIDES}/debugging.md"
+    (example,) = blocks(page)
+    (printed,) = (block for block in blocks(page, "text") if block.startswith("splits"))
+    assert desk.run(example, {"examples/": f"{ROOT / 'examples'}/"}) == printed

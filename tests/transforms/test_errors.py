@@ -159,3 +159,13 @@ def test_every_do_fn_of_the_project_is_guarded() -> None:
 def subclasses(kind: type) -> set[type]:
     direct = set(kind.__subclasses__())
     return direct.union(*map(subclasses, direct))
+
+
+def test_below_the_guard_an_error_keeps_its_message() -> None:
+    # Kills: a guard that cannot be passed by, as docs/guides/debugging.md does on invented text.
+    guarded = redacted(plainly)
+    with pytest.raises(StageError) as caught:
+        list(guarded(SECRET))
+    assert SECRET not in str(caught.value)
+    with pytest.raises(ValueError, match=SECRET):
+        list(guarded.__wrapped__(SECRET))  # type: ignore[attr-defined]
