@@ -7,7 +7,7 @@ that no sum is rounded.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -101,14 +101,19 @@ def make_artefacts() -> None:
     pq.write_table(pa.table(texts), "corpus.parquet", row_group_size=50)
     Path("words.txt").write_text("\n".join(WORDS) + "\n")
     _make_index()
-    _make_candidates()
-    vectors = on_grid(Hashed(DIMENSIONS).encode(WORDS))
+    make_candidates("candidates")
+    make_pool("pool", WORDS)
+
+
+def make_pool(folder: str, texts: list[str]) -> None:
+    """Write a pool of these texts."""
+    vectors = on_grid(Hashed(DIMENSIONS).encode(texts))
     encoder = {"name": "hashed", "sha256": ENCODER.digest, "dimensions": DIMENSIONS}
-    source = {"pattern": "p", "documents": len(WORDS)}
+    source = {"pattern": "p", "documents": len(texts)}
     left_out = {"empty": 0, "equal": 0, "near": 0}
-    public = PoolManifest("public", None, source, encoder, len(WORDS), left_out, 0.95, "test")
-    Path("pool").mkdir()
-    pool.save("pool", Pool(public, pa.array(WORDS, pa.large_string()), vectors))
+    public = PoolManifest("public", None, source, encoder, len(texts), left_out, 0.95, "test")
+    Path(folder).mkdir()
+    pool.save(folder, Pool(public, pa.array(texts, pa.large_string()), vectors))
 
 
 def _make_index() -> None:
@@ -125,7 +130,8 @@ def _make_index() -> None:
     word_index.save("index", manifest, Vocabulary(WORDS, FIRST_WORDS), vectors, codes)
 
 
-def _make_candidates() -> None:
+def make_candidates(folder: str, **arrays: Any) -> None:
+    """Write candidates, with these arrays besides those of the first versions."""
     sizes = [DIMENSIONS, *WIDTHS]
     recoder = Recoder(
         [np.eye(a, b, dtype=np.float32) * 128 for a, b in zip(sizes[:1], WIDTHS, strict=False)]
@@ -147,9 +153,10 @@ def _make_candidates() -> None:
         **{"manifest": manifest, "embeddings": embeddings, "centre": np.zeros(DIMENSIONS)},
         **{"box": box, "projections": directions, "recoded": recoder.recode(embeddings)},
         recoder=recoder,
+        **arrays,
     )
-    Path("candidates").mkdir()
-    candidates.save("candidates", made)
+    Path(folder).mkdir()
+    candidates.save(folder, made)
 
 
 @contextmanager
@@ -165,9 +172,11 @@ def fixed(folder: Path) -> Iterator[None]:
         yield
 
 
-def spec_of(name: str, source: dict[str, Any] | None = None) -> Spec:
-    """Return the spec of a release of `KINDS` in this folder, as `out-NAME`."""
-    block = {"kind": name.split(",", maxsplit=1)[0], **KINDS[name]}
+def spec_of(
+    name: str, source: dict[str, Any] | None = None, kinds: Mapping[str, dict[str, Any]] = KINDS
+) -> Spec:
+    """Return the spec of a release of `kinds` in this folder, as `out-NAME`."""
+    block = {"kind": name.split(",", maxsplit=1)[0], **kinds[name]}
     spec: dict[str, Any] = {"release": "golden", "mechanism": block}
     spec["input"] = source or {"path": f"{HERE}/corpus.parquet"}
     own = {"output": f"{HERE}/out-{name}", "accept": WEAK}  # so few texts hide little
@@ -175,8 +184,10 @@ def spec_of(name: str, source: dict[str, Any] | None = None) -> Spec:
     return load_spec("spec.yaml")
 
 
-def publish(name: str, source: dict[str, Any] | None = None) -> Spec:
-    """Make a release of `KINDS` in this folder, as `out-NAME`; return its spec."""
-    loaded = spec_of(name, source)
+def publish(
+    name: str, source: dict[str, Any] | None = None, kinds: Mapping[str, dict[str, Any]] = KINDS
+) -> Spec:
+    """Make a release of `kinds` in this folder, as `out-NAME`; return its spec."""
+    loaded = spec_of(name, source, kinds)
     release(loaded, Engine([], 1), lambda: None)
     return loaded
