@@ -226,6 +226,11 @@ def fitted(
     return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(features, labels)
 
 
+def strength_of(features: Features) -> float:
+    """Return the strength (scikit-learn's C) of the logistic regression that `fitted` fits."""
+    return float(_STRENGTH) if sp.issparse(features) else 1.0
+
+
 def _check_classes(labels: Labels) -> None:
     if len(np.unique(labels)) < 2:
         raise ValueError(

@@ -249,8 +249,9 @@ MEASURES: dict[str, Measure] = {
         "what the notes name, from the sample. What the guarantee allows: the worst two inputs, by "
         "the noise's exact law, or by epsilon and delta alone where this is said. For words, the "
         "two differ in one word, or, of a whole document, in all words of a document of median "
-        "length. For word embeddings, the output is the vectors alone, "
-        "without the exact number of documents on the card. .5 is guessing.",
+        "length. For a histogram also a whole document that is there or not, from the sample: it "
+        "may have more tokens than the guarantee is about. For word embeddings, the output is the "
+        "vectors alone, without the exact number of documents on the card. .5 is guessing.",
         "lower",
         unit="auc",
     ),
@@ -274,7 +275,8 @@ MEASURES: dict[str, Measure] = {
         "of its own has learnt to tell from answers which documents were learnt from, by a "
         "logistic regression or by a network of two layers of 64 units. By calibration: by how "
         "much surer the model is of a document's label than models are which did not learn from "
-        "it. .5 is guessing.",
+        "it. By all answers together: by the answers on all documents, which a linear model's "
+        "members add up to, and by releases that the attacker draws itself. .5 is guessing.",
         "lower",
         says="Which of {tried:,} documents a classifier had learnt from, by their releases, is "
         "told with an AUC of {release} (noise alone: {noise}).",
@@ -283,8 +285,8 @@ MEASURES: dict[str, Measure] = {
     "membership-power": Measure(
         "attack",
         "Membership inference: found at 1 % false alarms",
-        "Share of the documents that a model had learnt from which the attack by calibration "
-        "finds, if it takes 1 % of the others for such documents.",
+        "Share of the documents that a model had learnt from which the attack by calibration, or "
+        "by all answers together, finds, if it takes 1 % of the others for such documents.",
         "lower",
         says="Of {tried:,} documents, {release} of those that a classifier had learnt from are "
         "found where 1 % of the others are taken for such (noise alone: {noise}).",
@@ -292,8 +294,8 @@ MEASURES: dict[str, Measure] = {
     "membership-power-low": Measure(
         "attack",
         "Membership inference: found at .1 % false alarms",
-        "Share of the documents that a model had learnt from which the attack by calibration "
-        "finds, if it takes .1 % of the others for such documents.",
+        "Share of the documents that a model had learnt from which the attack by calibration, or "
+        "by all answers together, finds, if it takes .1 % of the others for such documents.",
         "lower",
         says="Of {tried:,} documents, {release} of those that a classifier had learnt from are "
         "found where .1 % of the others are taken for such (noise alone: {noise}).",

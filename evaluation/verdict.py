@@ -11,6 +11,13 @@ from .measures import MEASURES
 Figure = Mapping[str, Any]
 WHOLE = "of a whole document"
 """The end of the groups of figures on documents that differ in all of their words."""
+PRESENT = "of a whole document that is there or not"
+"""The end of the groups of figures on corpora with and without a document."""
+_BEYOND = {
+    WHOLE: "Two documents that differ in all words are told apart in {} of 100 pairs.",
+    PRESENT: "Of a whole document of the sample, it is told in {} of 100 pairs whether the corpus "
+    "has it.",
+}
 
 
 def verdict(figures: Iterable[Figure]) -> dict[str, list[str]]:
@@ -49,11 +56,11 @@ def strongest(figures: Sequence[Figure], unit: str, beyond: str = "") -> list[st
         beyond: a sentence on what other neighbours or outputs of the definition tell.
     """
     own = [one for one in figures if one["measure"] == "definition" and not one["setting"]]
-    whole = next((one for one in own if one["group"].endswith(WHOLE)), None)
-    if whole is not None:
-        pairs = math.ceil(100 * _value(whole) - 1e-9)
-        more = f"Two documents that differ in all words are told apart in {pairs} of 100 pairs."
-        beyond = f"{beyond} {more}".strip()
+    for end, more in _BEYOND.items():
+        whole = next((one for one in own if one["group"].endswith(end)), None)
+        if whole is not None:
+            pairs = math.ceil(100 * _value(whole) - 1e-9)
+            beyond = f"{beyond} {more.format(pairs)}".strip()
     areas = {one["subject"]: _value(one) for one in reversed(own)}
     if "guarantee" not in areas:
         return []

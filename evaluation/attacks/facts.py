@@ -1,20 +1,23 @@
 """Search for a document's released row by a few facts: some of its sentences, or its rare words.
 
 The attacker does not hold the document, and has all released rows. It ranks them for its facts by
-Okapi BM25 (Robertson and Zaragoza 2009) over words or bins, by the law of the noise on counts, or
-by cosines and normal densities of embeddings.
+Okapi BM25 (Robertson and Zaragoza 2009) over words or bins, by the law of the noise on counts or on
+sums of embeddings, or by cosines of embeddings.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.spatial.distance import cdist
-from scipy.special import softmax
+from scipy.special import gammaincinv, log_ndtr, logsumexp, softmax
 
 from quietcorpus.compiled import compiled
 from quietcorpus.indexes.recoder import means
@@ -26,6 +29,8 @@ _LEAST_WORDS = 5
 _MOST_COUNT, _MOST_KNOWN, _MOST_REST = 255, 8, 500
 _LEAST_MEAN, _LARGEST_MEAN, _LEVELS, _ROUNDS = 1e-3, 1e3, 256, 60
 _LEAST_UNKNOWN = 0.02  # of a sentence: roundings, and clipping of single sentences
+_QUANTILES = 16  # of the length of Euclidean noise; 64 find as much
+_NODES, _REACH = 128, 8  # of a tabulated density, which ends at so many deviations
 _LEAST_LEVEL = 0.002  # of a sentence's variance in a direction, of the mean over directions
 _DRAWN_IN = 0.6  # .3 to .8 find as much
 _LEAST_CHANCE = 1e-300
@@ -100,15 +105,16 @@ def by_normals(
     bounds: npt.NDArray[np.int64],
     rows: npt.NDArray[np.float64],
     lengths: npt.NDArray[np.int64],
-    noise: float,
+    noises: npt.NDArray[np.float64],
 ) -> Score:
     """Score noisy means of sentences by the log-ratio of their density with known ones and without.
 
     A sentence is taken for the sum of two normal vectors, one that all of its document share and
     its own (the two-level model of speaker verification: Prince and Elder 2007), and the noise for
-    normal. Along each principal direction of sentences, the first has a variance b and the second
-    has w. So a mean of m known sentences has the variance b + w / m, a row of k has
-    b + w / k + noise / k^2, and their covariance is b + w / k where k includes the m.
+    a mixture of normal vectors, each with one variance in all directions. Along each principal
+    direction of sentences, the first has a variance b and the second has w. So a mean of m known
+    sentences has the variance b + w / m, a row of k has b + w / k + noise / k^2, and their
+    covariance is b + w / k where k includes the m.
     A row of fewer sentences than are known of a document is not its own.
 
     The variances are those of all sentences of the other half of the documents, which stand for
@@ -121,8 +127,125 @@ def by_normals(
         bounds: their offsets.
         rows: (n, d), the noisy means; row i is of document i.
         lengths: (n,), of how many sentences each row is, which it tells.
-        noise: the variance of the noise on a sum.
+        noises: (q,), the variances of the noise on a sum, equally likely; see `euclidean_noises`.
     """
+    models = _two_levels(known, offsets, sentences, bounds, rows)
+
+    def fit(own: _Asked, row: npt.NDArray[np.float64], k: int) -> npt.NDArray[np.float64]:
+        with_known, without = [], []
+        for noise in noises:
+            spread, alone = own.spread(k) + noise / k**2, own.alone(k) + noise / k**2
+            root = np.sqrt(spread)
+            far = cdist(own.expected(k) / root, row / root, "sqeuclidean")
+            with_known.append(-(far + np.log(spread).sum()) / 2)
+            without.append(-((row**2 / alone).sum(axis=1) + np.log(alone).sum()) / 2)
+        return logsumexp(with_known, axis=0) - logsumexp(without, axis=0)  # type: ignore[no-any-return]
+
+    return _by_levels(models, np.diff(offsets), lengths, fit)
+
+
+def by_laplace(
+    known: npt.NDArray[np.int64],
+    offsets: npt.NDArray[np.int64],
+    sentences: npt.NDArray[np.int64],
+    bounds: npt.NDArray[np.int64],
+    rows: npt.NDArray[np.float64],
+    lengths: npt.NDArray[np.int64],
+    rate: float,
+) -> Score:
+    """Score rows as `by_normals` does, under noise of density exp(-rate |z|) in each coordinate.
+
+    The law of such noise depends on the axes. So the model of sentences is that of `by_normals`
+    along the coordinates, as if these were independent.
+
+    Args:
+        known, offsets, sentences, bounds, rows, lengths: as of `by_normals`.
+        rate: of the noise on a sum; that of geometric noise, too.
+    """
+    models = _two_levels(known, offsets, sentences, bounds, rows, turned=False)
+
+    def fit(own: _Asked, row: npt.NDArray[np.float64], k: int) -> npt.NDArray[np.float64]:
+        spread, alone = k * np.sqrt(own.spread(k)), k * np.sqrt(own.alone(k))
+        expected, seen = k * own.expected(k), k * row
+        widths = _REACH * np.sqrt(spread**2 + 2 / rate**2)
+        steps = np.linspace(0, widths, _NODES)
+        table = np.ascontiguousarray(_normal_and_laplace(steps, spread, rate).T)
+        found = np.zeros((len(expected), len(row)))
+        _add_looked_up(expected, np.ascontiguousarray(seen.T), table, widths, rate, found)
+        return found - _normal_and_laplace(np.abs(seen), alone, rate).sum(axis=1)  # type: ignore[no-any-return]
+
+    return _by_levels(models, np.diff(offsets), lengths, fit)
+
+
+def euclidean_noises(rate: float, dimensions: int) -> npt.NDArray[np.float64]:
+    """Return variances whose normal vectors, mixed, have nearly the density exp(-rate ||z||).
+
+    Such a vector is sqrt(2 G) / rate times a standard normal one, for G of the Gamma law of shape
+    (d + 1) / 2. The variances are those of G's quantiles, scaled to its mean.
+    """
+    shape = (dimensions + 1) / 2
+    drawn = gammaincinv(shape, (np.arange(_QUANTILES) + 0.5) / _QUANTILES)
+    found: npt.NDArray[np.float64] = 2 * drawn * (shape / drawn.mean()) / rate**2
+    return found
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is known of some documents by m sentences each, along axes of two variances.
+
+    Attributes:
+        facts: (b, d), the means of the known sentences.
+        m: their number.
+        shared, single: (d,), the variances.
+    """
+
+    facts: npt.NDArray[np.float64]
+    m: int
+    shared: npt.NDArray[np.float64]
+    single: npt.NDArray[np.float64]
+
+    def expected(self, k: int) -> npt.NDArray[np.float64]:
+        """Return the expected means of k sentences, (b, d)."""
+        return self.facts * self._slope(k)
+
+    def alone(self, k: int) -> npt.NDArray[np.float64]:
+        """Return the variances of a mean of k sentences, without noise, (d,)."""
+        return self._common(k) + _LEAST_UNKNOWN * self.single
+
+    def spread(self, k: int) -> npt.NDArray[np.float64]:
+        """Return the same if m of the k are known."""
+        return self.alone(k) - self._slope(k) * self._common(k)
+
+    def _common(self, k: int) -> npt.NDArray[np.float64]:
+        return self.shared + self.single / k
+
+    def _slope(self, k: int) -> npt.NDArray[np.float64]:
+        return self._common(k) / (self.shared + self.single / self.m)
+
+
+class _Levels(NamedTuple):
+    """What the attacker on half of the documents goes by, along the axes of `_two_levels`."""
+
+    facts: npt.NDArray[np.float64]
+    rows: npt.NDArray[np.float64]
+    shared: npt.NDArray[np.float64]
+    single: npt.NDArray[np.float64]
+
+
+_Fit = Callable[[_Asked, npt.NDArray[np.float64], int], npt.NDArray[np.float64]]
+"""The log-ratios, (b, r), of rows of k sentences for b documents of which m are known."""
+
+
+def _two_levels(
+    known: npt.NDArray[np.int64],
+    offsets: npt.NDArray[np.int64],
+    sentences: npt.NDArray[np.int64],
+    bounds: npt.NDArray[np.int64],
+    rows: npt.NDArray[np.float64],
+    *,
+    turned: bool = True,
+) -> list[_Levels]:
+    """Fit the model of `by_normals` for each half, along principal directions or coordinates."""
     sizes, facts, halves = np.diff(offsets), means(known, offsets), np.arange(len(rows)) % 2
     models = []
     for half in (0, 1):
@@ -130,40 +253,82 @@ def by_normals(
         centre, turn, shared, single = _levels(
             np.concatenate([one[np.repeat(taken, of)] for one, of, taken in public]),
             np.concatenate([of[taken] for _, of, taken in public]),
+            turned=turned,
         )
-        models.append(((facts - centre) @ turn, (rows - centre) @ turn, shared, single))
+        models.append(_Levels((facts - centre) @ turn, (rows - centre) @ turn, shared, single))
+    return models
+
+
+def _by_levels(
+    models: list[_Levels], sizes: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], fit: _Fit
+) -> Score:
+    """Score documents, `sizes` sentences of which are known, by the fit of rows of each length."""
+    halves = np.arange(len(lengths)) % 2
 
     def score(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        scores = np.zeros((len(numbers), len(rows)))
+        scores = np.zeros((len(numbers), len(lengths)))
         for half, m in {*zip(halves[numbers].tolist(), sizes[numbers].tolist(), strict=True)}:
             asked = np.flatnonzero((halves[numbers] == half) & (sizes[numbers] == m))
-            own, seen, shared, single = models[half]
+            facts, rows, shared, single = models[half]
             for k in np.unique(lengths).tolist() if m else ():
                 of = np.flatnonzero(lengths == k)
                 if k < m:
                     scores[np.ix_(asked, of)] = -np.inf
                     continue
-                common = shared + single / k
-                alone = common + noise / k**2 + _LEAST_UNKNOWN * single
-                slope = common / (shared + single / m)
-                root = np.sqrt(alone - slope * common)
-                far = cdist(own[numbers[asked]] * slope / root, seen[of] / root, "sqeuclidean")
-                gained = np.log(alone / root**2).sum() + (seen[of] ** 2 / alone).sum(axis=1)
-                scores[np.ix_(asked, of)] = np.round((gained - far) / 2, 9)
+                own = _Asked(facts[numbers[asked]], m, shared, single)
+                scores[np.ix_(asked, of)] = np.round(fit(own, rows[of], k), 9)
         return scores
 
     return score
 
 
+def _normal_and_laplace(
+    apart: npt.NDArray[np.float64], deviations: npt.NDArray[np.float64], rate: float
+) -> npt.NDArray[np.float64]:
+    """Compute the log-density of N(0, deviations^2) plus noise of density (rate / 2) e^(-rate |z|).
+
+    Args:
+        apart: (..., d), the distances from the mean, not negative.
+        deviations: (d,).
+        rate: of the noise.
+    """
+    steep = rate * deviations
+    sides = (log_ndtr(sign * apart / deviations - steep) - sign * rate * apart for sign in (1, -1))
+    found: npt.NDArray[np.float64] = np.logaddexp(*sides) + steep**2 / 2 + math.log(rate / 2)
+    return found
+
+
+@compiled
+def _add_looked_up(expected, seen, table, widths, rate, out):  # type: ignore[no-untyped-def]
+    """Add a tabulated function of |expected - seen| for each coordinate, to `out` (b, r).
+
+    Row j of the table has its values at equal steps from 0 to widths[j]; it falls by `rate` beyond.
+    """
+    last = table.shape[1] - 1
+    for i in range(len(expected)):
+        for j in range(len(seen)):
+            own, row, scale = table[j], seen[j], last / widths[j]
+            for other in range(len(row)):
+                apart = abs(row[other] - expected[i, j])
+                place = apart * scale
+                if place >= last:
+                    out[i, other] += own[last] - rate * (apart - widths[j])
+                else:
+                    step = int(place)
+                    out[i, other] += own[step] + (place - step) * (own[step + 1] - own[step])
+
+
 def _levels(
-    sentences: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]
+    sentences: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64], *, turned: bool
 ) -> tuple[npt.NDArray[np.float64], ...]:
-    """Estimate the centre, the directions and the two variances of `by_normals`.
+    """Estimate the centre, the axes and the two variances of `by_normals`.
 
     The second is that of sentences about their document's mean, and the first the rest of all.
     """
     centre = sentences.mean(axis=0)
-    turn = np.linalg.eigh((sentences - centre).T @ (sentences - centre))[1]
+    turn = np.eye(sentences.shape[1])
+    if turned:
+        turn = np.linalg.eigh((sentences - centre).T @ (sentences - centre))[1]
     along = (sentences - centre) @ turn
     within = along - np.repeat(means(along, np.cumsum([0, *sizes])), sizes, axis=0)
     total = (along**2).mean(axis=0)

@@ -163,6 +163,36 @@ def in_bins(counts: sp.csr_array, bins: npt.NDArray[np.int32], size: int) -> sp.
     return (counts @ sp.csr_array((ones, places), shape=(len(bins), size))).tocsr()
 
 
+def in_terms(
+    counts: sp.csr_array,
+    bins: npt.NDArray[np.int32],
+    weights: npt.NDArray[np.floating],
+    generator: np.random.Generator,
+) -> sp.csr_array:
+    """Spread counts of bins (n, K) at random over their terms: (n, V), as decompression does.
+
+    Args:
+        counts: whole numbers, not negative.
+        bins: the bin of each term, int32 (V,).
+        weights: of the terms within their bins, (V,), not negative; a bin of zeros is even.
+        generator: the generator of the spread.
+    """
+    totals = np.bincount(bins, weights, counts.shape[1])
+    weights = np.where(totals[bins] > 0, weights, 1.0)
+    order = np.argsort(bins, kind="stable")
+    ends = np.cumsum(weights[order])
+    last = np.searchsorted(bins[order], np.arange(counts.shape[1]), side="right") - 1
+    stops = ends[last]
+    starts = np.concatenate([[0.0], stops[:-1]])
+    cells = counts.tocoo()
+    of = np.repeat(np.arange(len(cells.data)), cells.data.astype(np.int64))
+    rows, own = cells.coords[0][of], cells.coords[1][of]
+    places = starts[own] + generator.random(len(own)) * (stops - starts)[own]
+    found = np.minimum(np.searchsorted(ends, places, side="right"), last[own])
+    shape = counts.shape[0], len(bins)
+    return sp.coo_array((np.ones(len(own), np.int64), (rows, order[found])), shape).tocsr()
+
+
 def bag_cosines(released: sp.csr_array, original: sp.csr_array) -> Score:
     """Score by cosines of counts times their terms' inverse document frequencies.
 

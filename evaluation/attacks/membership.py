@@ -15,8 +15,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..classification import fitted
+from ..classification import Features, fitted
 from .halves import half
+from .joint_membership import JointMembership
 
 _LEAST = 4  # halved twice, a class of so many still has one document in each part
 _MOST_ANSWERS = 10_000
@@ -29,6 +30,10 @@ Posterior = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float64]]
 
 Learn = Callable[[npt.NDArray[np.int64]], Posterior]
 """Training, from documents' numbers, int64 (m,), to the model learnt from their *releases*."""
+
+Redraw = Callable[[npt.NDArray[np.int64]], tuple[Features, Sequence[Features]]]
+"""The features of documents, by their numbers, int64 (b,): as they are, and released anew twice or
+more, as models see them."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +57,12 @@ class Membership:
 
 
 class Memberships(NamedTuple):
-    """Three attacks on one target model.
+    """The attacks on one target model.
 
     Attributes:
-        learnt: by a logistic regression on the model's answers (Shokri et al.; BRR) and on the mean
-            answers of shadow models that have not learnt from the document.
+        learnt: by a logistic regression on the model's answers (Shokri et al.; BRR), on the mean
+            answers of shadow models that have not learnt from the document, and on the scores of
+            `together`.
         by_network: the same by a network of two hidden layers of 64 units (BRR's other attacker),
             which learns from 10,000 answers at most.
         calibrated: by the true label's probability or log-odds, compared with the mean over shadow
@@ -66,11 +72,14 @@ class Memberships(NamedTuple):
             Shokri, ICML 2024, offline), which the comparison with a population does not reorder,
             and LiRA's difference of log-odds with one variance for all documents (Carlini et al.,
             IEEE S&P 2022, offline).
+        together: by the answers on all documents together, see `JointMembership`; None where the
+            attacker cannot release documents anew.
     """
 
     learnt: Membership
     by_network: Membership
     calibrated: Membership
+    together: Membership | None
 
 
 class _Answers(NamedTuple):
@@ -113,6 +122,7 @@ def membership(
     labels: npt.NDArray[np.int64],
     shadows: int,
     generator: np.random.Generator,
+    redraw: Redraw | None = None,
 ) -> Memberships:
     """Attack a target model, by shadow models and their own members.
 
@@ -127,6 +137,7 @@ def membership(
         labels: int64 (n,), the true classes, 0 .. classes - 1.
         shadows: the number of shadow models, two or more.
         generator: the generator of the halves.
+        redraw: releases documents anew for `Memberships.together`; None without that attack.
 
     Raises:
         ValueError: there are fewer than two shadow models, a negative label, one class only, or a
@@ -151,6 +162,15 @@ def membership(
     unlearnt = np.ones((shadows, len(own)), dtype=np.bool_)
     target = _answers(found, np.array([model(own) for model in models]), unlearnt, labels[own])
     signals, truth = np.concatenate([one.signals for one in of_shadows]), np.concatenate(members)
+    asked, together = target.signals, None
+    if redraw is not None:
+        in_world, in_own = (
+            JointMembership(*redraw(some), labels[some], generator) for some in (world, own)
+        )
+        jointly = in_own(found)
+        together = Membership(taught, jointly)
+        signals = np.column_stack([signals, np.concatenate([in_world(p) for p in posteriors])])
+        asked = np.column_stack([asked, jointly])
     attack = fitted(signals, truth)
     some = generator.permutation(len(truth))[:_MOST_ANSWERS]
     network = fitted(signals[some], truth[some], int(generator.integers(2**32)))
@@ -161,9 +181,10 @@ def membership(
         return sum(Membership(taught, score(answers)).auc for taught, answers in each)
 
     return Memberships(
-        Membership(taught, attack.decision_function(target.signals)),
-        Membership(taught, network.predict_proba(target.signals)[:, 1]),
+        Membership(taught, attack.decision_function(asked)),
+        Membership(taught, network.predict_proba(asked)[:, 1]),
         Membership(taught, max(_CALIBRATIONS, key=told)(target)),
+        together,
     )
 
 

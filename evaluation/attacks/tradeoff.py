@@ -106,7 +106,9 @@ class Outcomes:
         product = np.ones((len(sizes), length // 2 + 1), dtype=np.complex128)
         for size in np.unique(sizes[sizes > 0]).tolist():
             times = (sizes == size).sum(axis=1)
-            product *= np.fft.rfft(_geometric(rate, size, length))[None, :] ** times[:, None]
+            some = np.flatnonzero(times)
+            factor = np.fft.rfft(_geometric(rate, size, length))
+            product[some] *= factor[None, :] ** times[some, None]
         wrapped = np.fft.irfft(product.mean(axis=0), length)
         # All sums of one pair are even or all are odd; places that none has are left out.
         parity = np.unique(sizes.sum(axis=1) % 2)

@@ -48,9 +48,11 @@ LEAST_OF_CLASS = 4 * FOLDS
 _LEAST_OF_GROUP = 30
 REDRAWS = 6
 """The number of times that an attacker releases anew the documents that it knows."""
+_MOST_LEARNT = 1 << 26  # features of documents whose membership is inferred together
 MOST_TOGETHER = 5_000
 """The most documents whose rows are all looked at together."""
 TOGETHER = "by all rows together"
+ANSWERS = "by all answers together"
 OF_EVERY = "of every document"
 BY_LAW = "and the law of the noise"
 FACTS = (1, 3, 5)
@@ -172,6 +174,7 @@ class Views:
         styles: features of the rows by which authors are named, (n, d), where not `released`.
         redrawn: a function that releases some documents anew, several times, and returns the same
             features, where the attacker can.
+        learnable: the same for the features that models learn labels from, where they are others.
         beside: features of kept columns, of the originals and of the rows, (n, c).
     """
 
@@ -183,6 +186,7 @@ class Views:
     known: Mapping[str, Score] = field(default_factory=dict)
     styles: Any = None
     redrawn: Callable[[npt.NDArray[np.int64]], Sequence[Any]] | None = None
+    learnable: Callable[[npt.NDArray[np.int64]], Sequence[Any]] | None = None
     beside: tuple[sp.csr_array, sp.csr_array] | None = None
 
     def dealt(self, order: npt.NDArray[np.int64]) -> Views:
@@ -202,7 +206,17 @@ class Views:
         shuffled = None if logs is None else lambda numbers: logs(order[numbers])
         styles = None if self.styles is None else self.styles[order]
         rows = self.released[order]
-        return Views(self.raw, rows, scores, facts, shuffled, known, styles, self.redrawn)
+        return Views(
+            self.raw,
+            rows,
+            scores,
+            facts,
+            shuffled,
+            known,
+            styles,
+            self.redrawn,
+            self.learnable,
+        )
 
     def agreeing(self, kept: npt.NDArray[np.int64] | None, order: npt.NDArray[np.int64]) -> Views:
         """Return the views of an attacker who goes by kept columns, and rules out rows by them.
@@ -326,11 +340,23 @@ def _membership(
         answers = posteriors(views.released[known[members]], classes[members])
         return lambda asked: answers(views.raw[known[asked]])
 
-    found = membership(learn, classes, SHADOWS, generator)
+    anew = views.learnable if views.styles is not None else views.redrawn
+    cells = len(known) * views.raw.shape[1]
+
+    def redraw(numbers: npt.NDArray[np.int64]) -> tuple[Any, Sequence[Any]]:
+        assert anew is not None
+        return views.raw[known[numbers]], anew(known[numbers])
+
+    able = anew is not None and len(known) <= MOST_TOGETHER and cells <= _MOST_LEARNT
+    found = membership(learn, classes, SHADOWS, generator, redraw if able else None)
     yield membership_found(subject, found.learnt)
     yield membership_found(subject, found.by_network, group="by a network")
     yield membership_found(subject, found.calibrated, group="by calibration")
+    if found.together is not None:
+        yield membership_found(subject, found.together, group=ANSWERS)
     yield from power_found(subject, found.calibrated, "membership-power")
+    if found.together is not None:
+        yield from power_found(subject, found.together, "membership-power", ANSWERS)
 
 
 def _authorship(

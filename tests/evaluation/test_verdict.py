@@ -9,7 +9,13 @@ import numpy as np
 from quietcorpus.evaluation import results
 from quietcorpus.evaluation.attacks.membership import Membership
 from quietcorpus.evaluation.results import MeasuredDraw, Observation
-from quietcorpus.evaluation.verdict import of_everything, strongest, verdict
+from quietcorpus.evaluation.verdict import (
+    PRESENT,
+    WHOLE,
+    of_everything,
+    strongest,
+    verdict,
+)
 
 DOCUMENTS = 400
 
@@ -170,3 +176,13 @@ def test_the_definition_s_attacker_is_named_first() -> None:
     (sentence,) = strongest([computed("guarantee", 0.7231)], "one word", "Of it alone.")
     assert sentence.endswith("; no attacker tells it in more. Of it alone.")
     assert strongest([computed("release", 0.7)], "one user") == []
+    for end, said in (
+        (WHOLE, "all words are told apart in 81 of"),
+        (PRESENT, "in 81 of 100 pairs"),
+    ):
+        beside = computed("release", 0.8012) | {"group": f"by law, {end}"}
+        (sentence,) = strongest(
+            [computed("release", 0.6), computed("guarantee", 0.7), beside], "one user"
+        )
+        assert "tells in 60 of 100 pairs" in sentence
+        assert said in sentence

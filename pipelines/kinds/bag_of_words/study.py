@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from quietcorpus.evaluation import full_privacy
 from quietcorpus.evaluation.attacks.authorship import noisy as noisy_counts
 from quietcorpus.evaluation.attacks.facts import by_counts
-from quietcorpus.evaluation.attacks.linkage import bag_cosines, bag_distances, in_bins
+from quietcorpus.evaluation.attacks.linkage import bag_cosines, bag_distances, in_bins, in_terms
 from quietcorpus.evaluation.features import counted
 from quietcorpus.evaluation.latent import reconstruction_errors
 from quietcorpus.evaluation.results import Observation
@@ -216,8 +216,8 @@ class BagOfWordsStudy(Study):
         some = known | rare_words(exact) if bins.size <= _MOST_BINS else {}
         by_law = {way: by_counts(own, noisy, rate) for way, own in some.items()}
         together = {f"{way} {OF_EVERY}": score for way, score in by_law.items()}
-        # Of one document's rare words, BM25 finds more by few, and the law by several.
-        facts |= {way if way in known else f"{way} {BY_LAW}": s for way, s in by_law.items()}
+        # BM25 finds more by few words, and the law by several.
+        facts |= {f"{way} {BY_LAW}": score for way, score in by_law.items()}
         views = Views(
             self._originals,
             released,
@@ -235,7 +235,15 @@ class BagOfWordsStudy(Study):
             count = int(np.clip(_REDRAWN_CELLS // cells, REDRAWS, _MOST_REDRAWS))
             return [noisy_counts(exact[numbers], rate, generator) for _ in range(count)]
 
-        return replace(views, styles=noisy, redrawn=redrawn)
+        shares = np.asarray(released.sum(axis=0), dtype=np.float64).ravel()
+
+        def learnable(numbers: npt.NDArray[np.int64]) -> list[sp.csr_array]:
+            draws = [noisy_counts(exact[numbers], rate, generator) for _ in range(REDRAWS)]
+            if bins.size == len(bins.of):
+                return [draw[:, bins.of] for draw in draws]
+            return [in_terms(draw, bins.of, shares, generator) for draw in draws]
+
+        return replace(views, styles=noisy, redrawn=redrawn, learnable=learnable)
 
     def _counted(self, texts: Sequence[str]) -> sp.csr_array:
         """Count the terms of texts."""

@@ -8,9 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from quietcorpus.evaluation.attacks.tradeoff import Curve, Outcomes
 from quietcorpus.evaluation.attacks.user_membership import SumsAttack
 from quietcorpus.evaluation.features import counted
 from quietcorpus.evaluation.results import Observation, membership_found, power_found
+from quietcorpus.evaluation.verdict import PRESENT
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.guarantees import LimitedPrecision
 from quietcorpus.mechanisms.histogram import Histogram
@@ -30,6 +32,7 @@ from .job import HistogramKind
 
 _TOP = 100
 _LEAST_DOCUMENTS = 20
+_MOST_WHOLE, _MOST_TOKENS = 200, 1 << 13  # of documents that are told whole, and of each
 
 
 class HistogramStudy(Study):
@@ -63,7 +66,9 @@ class HistogramStudy(Study):
             "the N that the guarantee is about.",
             "The two inputs of the definition are a document, and the same without N of its tokens "
             f"at random: of {definition.MOST_PASSAGES:,} documents at most. What the vocabulary "
-            f"tells counts in what the guarantee allows. {definition.NOTE}",
+            f"tells counts in what the guarantee allows. {definition.NOTE} Beside it stands the "
+            "same attacker on a whole document, which is in the corpus or not: of "
+            f"{_MOST_WHOLE} documents of at most {_MOST_TOKENS:,} tokens.",
         ]
 
     def redraw(self, spec: Spec) -> Draw:
@@ -101,6 +106,9 @@ class HistogramStudy(Study):
         if own is not None:
             yield from definition.observed("release", own)
         yield from definition.observed("guarantee", *definition.of_stages(stages))
+        whole = self._whole(stages[-1].rate, np.random.default_rng([number, 5]))
+        if whole is not None:
+            yield from definition.observed("release", whole, f"{definition.EXACT}, {PRESENT}")
         if self._counts.shape[0] >= _LEAST_DOCUMENTS:
             attack = self._attack(stages[-1].guarantee, number)
             for subject, found in (
@@ -109,6 +117,21 @@ class HistogramStudy(Study):
             ):
                 yield membership_found(subject, found, "count-membership", fresh=True)
                 yield from power_found(subject, found, "count-power", fresh=True)
+
+    def _whole(self, rate: float, generator: np.random.Generator) -> Curve | None:
+        """Return the curve of corpora with and without some documents; None without any.
+
+        Documents of more tokens than can be computed are left out: they are told the most often.
+        """
+        totals = np.asarray(self._counts.sum(axis=1)).ravel()
+        some = generator.permutation(np.flatnonzero(totals <= _MOST_TOKENS))[:_MOST_WHOLE]
+        if not len(some):
+            return None
+        rows = [self._counts[[place]].data for place in some.tolist()]
+        shifts = np.zeros((len(rows), max(map(len, rows))), np.int64)
+        for shift, row in zip(shifts, rows, strict=True):
+            shift[: len(row)] = row
+        return Outcomes.of_geometric(rate, shifts)
 
     def _attack(self, cost: LimitedPrecision, number: int) -> SumsAttack:
         """Prepare the attack on histograms of some documents, of this cost."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -13,8 +12,10 @@ from scipy.special import log_softmax, softmax
 
 from quietcorpus.evaluation.attacks.facts import (
     by_candidates,
+    by_laplace,
     by_normals,
     by_whitened,
+    euclidean_noises,
     some_vectors,
 )
 from quietcorpus.evaluation.attacks.linkage import (
@@ -343,11 +344,9 @@ class SentencesStudy(Study):
             body = Box(*self._candidates.box)
             # In others, the noise is lost by rounding.
             told = body.width > _LEAST_WIDTH * np.abs(body.low)
-            noise = 1 / (math.cosh(rate) - 1)  # the variance of a coordinate
         else:
             body = ball(self._candidates, law.directions)
             told = np.ones(law.directions, dtype=np.bool_)
-            noise = (law.directions + 1) / rate**2
         noisy = body.means(released)[:, told]
         sums = body.sums(own.sentences, own.offsets)[:, told]
         if isinstance(law, Truncation):
@@ -358,7 +357,11 @@ class SentencesStudy(Study):
         facts = {}
         for way, (vectors, offsets) in own.known.items():
             places = body.sums(vectors, np.arange(len(vectors) + 1))[:, told]
-            facts[way] = by_normals(places, offsets, single, own.offsets, noisy, lengths, noise)
+            seen = places, offsets, single, own.offsets, noisy, lengths
+            if isinstance(law, Truncation):
+                facts[way] = by_laplace(*seen, rate)
+            else:
+                facts[way] = by_normals(*seen, euclidean_noises(rate, law.directions))
         return score, facts
 
     def _curve(

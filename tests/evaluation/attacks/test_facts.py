@@ -15,11 +15,14 @@ from scipy.special import softmax
 from quietcorpus.evaluation.attacks.facts import (
     _factors,
     _means,
+    _normal_and_laplace,
     by_bm25,
     by_candidates,
     by_counts,
+    by_laplace,
     by_normals,
     by_whitened,
+    euclidean_noises,
     rare_terms,
     some_sentences,
     some_vectors,
@@ -197,6 +200,7 @@ def test_facts_by_their_law_find_more_than_words_do() -> None:
 
 
 NOISE = 150.0
+NOISES = np.array([NOISE**2])
 SHARED = np.where(np.arange(64) < 16, 25.0**2, 0.0)
 ALONE = np.where(np.arange(64) % 2, 60.0, 5.0)
 
@@ -222,7 +226,7 @@ def test_known_sentences_find_their_rows_as_well_as_by_the_true_variances() -> N
     # .33 to .37 together), cosines, what documents share left out. With the true variances the
     # share is .64 to .68, and .73 to .76 together; by estimated ones .01 to .04 less.
     known, offsets, sentences, bounds, rows, lengths = topical(300, 1)
-    score = by_normals(known, offsets, sentences, bounds, rows, lengths, NOISE**2)
+    score = by_normals(known, offsets, sentences, bounds, rows, lengths, NOISES)
     by_truth = np.zeros((300, 300))
     for row, k in enumerate(lengths):
         common, alone = SHARED + ALONE**2 / k, SHARED + ALONE**2 / k + NOISE**2 / k**2
@@ -243,10 +247,10 @@ def test_of_an_own_half_only_known_sentences_count() -> None:
     # Kills: the variances of documents that an attacker looks for, of which one is known in part.
     known, offsets, sentences, bounds, rows, lengths = topical(60, 2)
     numbers = np.arange(60)
-    before = by_normals(known, offsets, sentences, bounds, rows, lengths, NOISE**2)(numbers)
+    before = by_normals(known, offsets, sentences, bounds, rows, lengths, NOISES)(numbers)
     others = np.repeat(numbers % 2 == 1, lengths)[:, None]
     changed = np.where(others, 2 * sentences, sentences)
-    after = by_normals(known, offsets, changed, bounds, rows, lengths, NOISE**2)(numbers)
+    after = by_normals(known, offsets, changed, bounds, rows, lengths, NOISES)(numbers)
     np.testing.assert_array_equal(after[1::2], before[1::2])
     assert (after[::2] != before[::2]).any()
 
@@ -257,7 +261,7 @@ def test_rows_of_too_few_sentences_are_of_no_document() -> None:
     offsets, bounds = (np.concatenate([one, one[-1:]]) for one in (offsets, bounds))
     rows, lengths = np.vstack([rows, np.zeros((1, 64))]), np.append(lengths, 0)
     lengths[:4] = (0, 1, 2, 3)
-    score = by_normals(known, offsets, sentences, bounds, rows, lengths, NOISE**2)
+    score = by_normals(known, offsets, sentences, bounds, rows, lengths, NOISES)
     scores = score(np.arange(41))
     assert (scores[:40, [0, 1, 2, 40]] == -np.inf).all()
     assert np.isfinite(scores[:40, 3:40]).all()
@@ -317,3 +321,81 @@ def test_rests_find_rows_of_which_known_sentences_alone_tell_nothing() -> None:
     assert linked(of_all(scores[:, order]), 1_000).sum() < 2
     flat = by_candidates(nothing, whole, shares, np.zeros_like(alike), chosen)
     assert linked(of_all(flat), 1_000).sum() == pytest.approx(1)
+
+
+def test_noise_by_its_law_is_a_normal_and_a_laplace_added() -> None:
+    # Kills: a wrong tail, one side alone, a density that does not add up to one. By quadrature.
+    apart, deviation = np.linspace(-60, 60, 24_001), np.array([1.7])
+    for rate in (0.2, 1.5):
+        found = np.exp(_normal_and_laplace(np.abs(apart)[:, None], deviation, rate))[:, 0]
+        assert found.sum() * 0.005 == pytest.approx(1, abs=1e-4)
+        for gap in (0.0, 2.0, 9.0):
+            inner = stats.norm.pdf(apart, gap, 1.7) * stats.laplace.pdf(apart, scale=1 / rate)
+            at = _normal_and_laplace(np.array([[gap]]), deviation, rate)[0, 0]
+            assert np.exp(at) == pytest.approx(inner.sum() * 0.005, rel=1e-3)
+
+
+def laplace_rows(n: int, rate: float, seed: int) -> tuple[Any, ...]:
+    """Rows of `topical` whose noise is Laplace's in each coordinate; m = 2 sentences are known."""
+    generator = np.random.default_rng(seed)
+    lengths = generator.integers(3, 7, n)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    topics = generator.normal(0, 1.0, (n, 48))
+    sentences = np.repeat(topics, lengths, axis=0) + generator.normal(0, 1.0, (offsets[-1], 48))
+    sums = np.add.reduceat(sentences, offsets[:-1])
+    rows = (sums + generator.laplace(0, 1 / rate, sums.shape)) / lengths[:, None]
+    return (*some_vectors(sentences, offsets, 2, generator), sentences, offsets, rows, lengths)
+
+
+def test_known_sentences_score_by_the_law_of_laplace_noise() -> None:
+    # Against the log-ratio by the true variances, in closed form. Kills: the noise taken for normal
+    # (whose scores are 20 times as far from it), a table that ends, means in place of sums.
+    held = laplace_rows(300, 0.1, 5)
+    known, offsets, _, _, rows, lengths = held
+    found = by_laplace(*held, 0.1)(np.arange(300))
+    as_normal = by_normals(*held, np.array([2 / 0.1**2]))(np.arange(300))
+    facts, truth = means(known, offsets), np.empty((300, 300))
+    for k in np.unique(lengths):
+        of = lengths == k
+        # Two known of k: the sum is 2 f + (k - 2) (2/3) f, and what is left of k - 2 others.
+        expected = (2 + (k - 2) * 2 / 3) * facts
+        left = np.sqrt((k - 2) + (k - 2) ** 2 / 3 + 0.02 * k**2)
+        alone = np.sqrt(k + k**2 + 0.02 * k**2)
+        apart = np.abs(k * rows[of] - expected[:, None])
+        with_known = _normal_and_laplace(apart, np.full(48, left), 0.1).sum(axis=2)
+        without = _normal_and_laplace(np.abs(k * rows[of]), np.full(48, alone), 0.1).sum(axis=1)
+        truth[:, of] = with_known - without
+    # Variances are estimated from 700 sentences.
+    assert np.abs(found - truth).mean() < 0.15 * truth.std()
+    assert np.abs(as_normal - truth).mean() > 2 * np.abs(found - truth).mean()
+    best = linked(of_all(truth), 300).mean()
+    assert linked(by_laplace(*held, 0.1), 300).mean() > best - 0.06
+    order = np.random.default_rng().permutation(300)  # the control; Pr[Poisson(1) > 10] is 1e-8
+    assert linked(of_all(found[:, order]), 300).sum() <= 10
+
+
+def test_euclidean_noise_is_a_mixture_of_normals() -> None:
+    # In 3 directions the density is rate^3 exp(-rate r) / (8 pi), of variance (d + 1) / rate^2 in
+    # each. Kills: another shape of the lengths, one variance alone (which is off by half at 3).
+    noises = euclidean_noises(2.0, 3)
+    assert noises.mean() == pytest.approx(4 / 2.0**2)
+    for radius in (0.4, 1.0, 2.0, 3.0):
+        mixed = np.mean((2 * np.pi * noises) ** -1.5 * np.exp(-(radius**2) / (2 * noises)))
+        exact = 8 * math.exp(-2 * radius) / (8 * math.pi)
+        assert math.log(mixed) == pytest.approx(math.log(exact), abs=0.2)
+
+
+def test_rows_of_mixed_normals_score_by_all_of_them() -> None:
+    # Kills: the mean variance in place of the mixture, the mixture of log-densities.
+    held = topical(40, 2)
+    every, few, many = np.arange(40), NOISE**2 / 10, 3 * NOISE**2
+    one, other, both, alike, middle = (
+        by_normals(*held, np.array(noises))(every)
+        for noises in ([few], [many], [few, many], [few, few], [(few + many) / 2])
+    )
+    np.testing.assert_allclose(alike, one, atol=1e-6)
+    # Of two laws, equally likely beforehand, the ratio lies between theirs.
+    assert (both <= np.maximum(one, other) + 1e-6).all()
+    assert (both >= np.minimum(one, other) - 1e-6).all()
+    assert np.abs(both - middle).max() > 1
+    assert np.abs(both - (one + other) / 2).max() > 1

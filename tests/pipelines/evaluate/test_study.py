@@ -14,6 +14,7 @@ from scipy import stats
 
 from quietcorpus.evaluation.attacks.authorship import noisy
 from quietcorpus.evaluation.attacks.linkage import Score, linked, linked_together
+from quietcorpus.evaluation.attacks.tradeoff import Outcomes
 from quietcorpus.mechanisms.guarantees import LimitedPrecision
 from quietcorpus.pipelines.evaluate.corpus import Columns, sample
 from quietcorpus.pipelines.evaluate.definition import Stage
@@ -22,11 +23,13 @@ from quietcorpus.pipelines.evaluate.study import (
     BY_LAW,
     FACTS,
     OF_EVERY,
+    REDRAWS,
     Views,
     attacks_beside_noise,
     way_of,
 )
 from quietcorpus.pipelines.kinds.bag_of_words.study import BagOfWordsStudy
+from quietcorpus.pipelines.kinds.histogram.study import HistogramStudy
 
 ALPHA = 1e-6
 
@@ -111,9 +114,16 @@ def test_rare_words_of_bags_are_sought_by_the_law_too() -> None:
     study = BagOfWordsStudy.__new__(BagOfWordsStudy)
     stage = Stage("bag-of-words", LimitedPrecision(1, Fraction(2)))
     study._bins = Bins(np.arange(200, dtype=np.int32), 200, [stage])
-    study._originals, study._known = exact, {}
+    sentence = way_of(1, "sentence")
+    study._originals, study._known = exact, {sentence: exact.minimum(1)}
     released = noisy(exact, stage.rate, generator)
     views = study._views(Draw(pa.table({}), True, None), released)
+    # One sentence is sought by BM25 too, which finds more of few words.
+    assert {sentence, f"{sentence} {BY_LAW}"} <= views.facts.keys()
+    assert views.learnable is not None
+    draws = views.learnable(np.arange(5))
+    assert [draw.shape for draw in draws] == [(5, 200)] * REDRAWS
+    assert len({float(abs(draw - exact[:5]).sum()) for draw in draws}) > 1
     for most in FACTS:
         way = way_of(most, "rare word")
         assert {way, f"{way} {BY_LAW}"} <= views.facts.keys()
@@ -123,3 +133,26 @@ def test_rare_words_of_bags_are_sought_by_the_law_too() -> None:
     # Control: rows that are dealt out are found by chance.
     dealt = views.dealt(generator.permutation(150)).known[f"{way} {OF_EVERY}"]
     assert linked_together(dealt, 150).sum() <= stats.poisson.isf(ALPHA, 1)
+
+
+def test_whole_documents_are_told_from_histograms_by_the_law_of_the_noise() -> None:
+    # Three tokens of one term and one of another, N = 1: by all outcomes. Kills: passages of N
+    # tokens in place of documents, terms counted once, documents of too many tokens taken in part.
+    rate, reach = 0.4, np.arange(-70, 71)
+    laws = [np.exp(-rate * np.abs(reach - shift)) for shift in (0, 3, 1)]
+    nothing, three, one = (law / law.sum() for law in laws)
+    present, absent = np.outer(three, one).ravel(), np.outer(nothing, nothing).ravel()
+    ratio = np.round(np.log(present) - np.log(absent), 9)
+    alarms = [absent[ratio == value].sum() for value in np.unique(ratio)]
+    found = [present[ratio == value].sum() for value in np.unique(ratio)]
+    below = np.concatenate([[0], np.cumsum(alarms)[:-1]])
+    area = float((np.array(found) * (below + np.array(alarms) / 2)).sum())
+    study = HistogramStudy.__new__(HistogramStudy)
+    study._counts = sp.csr_array(np.array([[0, 3, 1, 0], [9_000, 0, 0, 0]]))
+    curve = study._whole(rate, np.random.default_rng())
+    assert curve is not None
+    assert abs(curve.auc - area) < 1e-6
+    passage = Outcomes.of_geometric(rate, np.array([[1]])).auc
+    assert area > passage + 0.1
+    study._counts = study._counts[[1]]
+    assert study._whole(rate, np.random.default_rng()) is None
