@@ -296,7 +296,7 @@ soak: $(VENV)/.test spark
 	$(RUNNING) benchmarks/soak.py --corpus $(BENCH_REVIEWS) --pin
 
 utility: $(VENV)/.bench
-	$(BIN)/python benchmarks/utility.py --corpus $(BENCH_CORPUS) --output docs/measurements/bags-of-words.md
+	$(BIN)/python benchmarks/utility.py --corpus $(BENCH_CORPUS) --output build/utility/bags-of-words.md
 	$(BIN)/python benchmarks/classifier_by_words.py --data $(BENCH_DATA) --folder build/classifier
 
 reconstruction: $(VENV)/.bench
@@ -378,11 +378,11 @@ attacks: $(VENV)/.bench $(VECTORS) build/redactor/node_modules
 utility-maps: $(VENV)/.bench $(VECTORS)
 	$(BIN)/python benchmarks/maps.py --data $(BENCH_DATA) --glove $(VECTORS) --folder build/maps \
 		--documents 1500 --terms 2000 --sizes 100 400 --epsilons 5 2 1 0.5 \
-		--output docs/measurements/bags-of-words.md
+		--output build/utility/bags-of-words.md
 	$(BIN)/python benchmarks/equal_clusters.py --glove $(VECTORS)
 
 utility-known-topics: $(VENV)/.bench
-	$(RUNNING) benchmarks/known_topics_maps.py --output docs/measurements/bags-of-words.md
+	$(RUNNING) benchmarks/known_topics_maps.py --output build/utility/bags-of-words.md
 
 utility-sentences: $(VENV)/.bench
 	$(BIN)/python benchmarks/utility_sentences_protocols.py --data $(BENCH_DATA) \

@@ -8,7 +8,7 @@ the Jaccard index of the 20 likeliest words of a topic that is fitted to the doc
 closest topic that is fitted to the release. 95 % intervals are over draws of corpus, map and noise.
 
     PYTHONPATH=.:tests python benchmarks/known_topics_maps.py \\
-        --output docs/measurements/bags-of-words.md
+        --output build/utility/bags-of-words.md
 """
 
 from __future__ import annotations

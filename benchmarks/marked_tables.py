@@ -1,4 +1,4 @@
-"""The part of a page of docs/measurements that a benchmark writes, between two marks."""
+"""The part of a page that a benchmark writes, between two marks."""
 
 from __future__ import annotations
 
@@ -11,4 +11,5 @@ def write_tables(path: Path, text: str, name: str = "tables") -> None:
     old = path.read_text() if path.exists() else f"{begin}\n{end}\n"
     head, _, rest = old.partition(begin)
     _, _, tail = rest.partition(end)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"{head}{begin}\n{text}\n{end}{tail}")

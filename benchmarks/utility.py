@@ -5,7 +5,7 @@ mechanism, and compared with the original by topics, document length and density
 cell is appended to a JSON Lines file under build/, so that a stopped run can go on. The tables are
 written into the marked section of the --output file.
 
-    python benchmarks/utility.py --seeds 3 --output docs/measurements/bags-of-words.md
+    python benchmarks/utility.py --seeds 3 --output build/utility/bags-of-words.md
 """
 
 from __future__ import annotations
