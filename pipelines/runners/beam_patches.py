@@ -13,7 +13,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -26,7 +25,6 @@ from apache_beam.runners.portability import local_job_service
 from apache_beam.runners.portability.fn_api_runner import fn_runner, worker_handlers
 from apache_beam.runners.portability.portable_runner import JobServiceHandle
 from apache_beam.runners.worker import worker_pool_main
-from apache_beam.transforms import userstate
 
 from quietcorpus.transforms.metrics import NAMESPACE
 from quietcorpus.transforms.temporary import Temporary
@@ -170,41 +168,6 @@ def _counters(progress: Any) -> dict[str, int]:
             if namespace == NAMESPACE:
                 counters[name] = int(monitoring_infos.extract_counter_value(info))
     return counters
-
-
-def _patch_graphs() -> Callable[[], None]:
-    usual_view, usual_specs = PipelineOptions.view_as, userstate.get_dofn_specs
-    views: dict[tuple[int, type], PipelineOptions] = {}
-    specs: dict[int, tuple[weakref.ref[Any], Any]] = {}
-
-    def view_as(self: PipelineOptions, kind: type) -> PipelineOptions:
-        key = id(self._all_options), kind  # which the view keeps alive
-        if key not in views:
-            views[key] = usual_view(self, kind)
-        return views[key]
-
-    def get_dofn_specs(function: Any) -> Any:
-        known = specs.get(id(function))
-        if known is None or known[0]() is not function:
-            known = specs[id(function)] = weakref.ref(function), usual_specs(function)
-        return known[1]
-
-    PipelineOptions.view_as, userstate.get_dofn_specs = view_as, get_dofn_specs
-
-    def undo() -> None:
-        PipelineOptions.view_as, userstate.get_dofn_specs = usual_view, usual_specs
-
-    return undo
-
-
-graphs_remembered = Temporary(_patch_graphs)
-"""Have Beam look at options and functions once, and not at each step of a small graph.
-
-`PipelineOptions.view_as` (pipeline_options.py) builds a parser and parses all options for each of
-the two hundred questions that a graph asks; all views share one dictionary, so that an old one
-serves. `get_dofn_specs` (userstate.py) takes the signatures of all methods of a function apart,
-seven times for each. Together they were a quarter of a second.
-"""
 
 
 class _Loopback:

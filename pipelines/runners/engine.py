@@ -40,7 +40,6 @@ from ..environment.credentials import refuse_in_options
 from ..terminal.observer import Observer
 from . import beam_patches, clusters, local_workers, spark
 from .beam_patches import (
-    graphs_remembered,
     out_of_reach,
     progress_reported,
 )
@@ -192,7 +191,6 @@ class Engine:
             progress_reported(observer),
             watched(observer.add),
             out_of_reach(),
-            graphs_remembered(),
         ):
             pipeline = beam.Pipeline(runner=runner, options=local)
             build(pipeline)
