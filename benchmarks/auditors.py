@@ -180,7 +180,7 @@ def write_runs(folder: Path) -> dict[str, tuple[Found, float]]:
         else:  # every canary votes for a text of its own
             votes = Votes(1, Fraction(epsilon), Fraction(1, 10**5))
             noise = ClippedSum(votes.noise.noise_multiplier / fault)
-            sums = votes.weights[0] * coins.astype(np.int64)[None]
+            sums = votes.weight * coins.astype(np.int64)[None]
             released = noise.release(sums, *fresh_stream([b"votes"])).ravel()
         scores = released + 1e-6 * generator.random(canaries)  # ties by chance
         began = time.process_time()

@@ -1,4 +1,4 @@
-"""Measures geometric noise, and votes that fall with rank, as `utility_public.py` does.
+"""Measures geometric noise beside Gaussian noise, as `utility_public.py` does.
 
 On the pool of reviews alone. All rules are measured on five draws of either noise; scores are of
 the rows that a release has, with `smooth` and without, and of all texts by lead. They stay in the
@@ -37,10 +37,8 @@ RULES = "as released", "smoothed", "by lead"
 def tried(epsilon: Fraction) -> Iterator[tuple[str, Ballots]]:
     """Yield every setting with its name."""
     for nearest in NUMBERS:
-        for fall in (False, True) if nearest > 1 else (False,):
-            name = f"{nearest}, {'falling' if fall else 'equal'}"
-            yield f"gaussian, {name}", Votes(nearest, epsilon, DELTA, fall)
-            yield f"geometric, {name}", PureVotes(nearest, epsilon, fall)
+        yield f"gaussian, {nearest}", Votes(nearest, epsilon, DELTA)
+        yield f"geometric, {nearest}", PureVotes(nearest, epsilon)
 
 
 def measure(election: Election, scores: Scores) -> None:
@@ -66,8 +64,8 @@ def report(found: dict[str, list[float]]) -> None:
     """Print the table in Markdown."""
     for epsilon in EPSILONS:
         print(f"\nepsilon {epsilon}\n")
-        print(f"| noise | `nearest` | votes | {' | '.join(RULES)} | rows | smoothed |")
-        print(f"|{'---|' * (5 + len(RULES))}")
+        print(f"| noise | `nearest` | {' | '.join(RULES)} | rows | smoothed |")
+        print(f"|{'---|' * (4 + len(RULES))}")
         for name, _ in tried(Fraction(epsilon)):
             key = f"{epsilon}, {name}"
             cells = [interval(found[f"{key}, {rule}"]) for rule in RULES]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from fractions import Fraction
-from itertools import groupby
 
 import numpy as np
 import numpy.typing as npt
@@ -20,42 +19,29 @@ from .filters import Concentrated
 from .guarantees import DocumentPrivacy
 from .keystream import Keystream
 
-LEVELS = 4
-"""The levels by which falling votes differ: the nearest quarter of a document's items gets four
-times as much as the last."""
-
 Sums = npt.NDArray[np.int64]
 """Votes by stratum and item, (L, m). A stratum has the documents of one label, if there are any."""
-
-
-def levels(nearest: int, falling: bool) -> tuple[int, ...]:
-    """Return what a document's items get, in proportion, from the nearest on."""
-    if not falling:
-        return (1,) * nearest
-    return tuple(LEVELS - rank * LEVELS // nearest for rank in range(nearest))
 
 
 class Ballots(ABC):
     """A document's votes, and the noise on the sums over all documents.
 
-    A document gives its `nearest` items, all different, the whole numbers `weights`, by their rank.
-    Which ones they are, and in which stratum they are counted, must depend on that document and on
-    public knowledge alone.
+    A document gives each of its `nearest` items, all different, the whole number `weight`. Which
+    ones they are, and in which stratum they are counted, must depend on that document and on public
+    knowledge alone.
 
     Attributes:
         nearest: how many items a document votes for.
         epsilon: of the noisy sums.
-        falling: whether nearer items get more, by `LEVELS`, or all the same.
     """
 
     nearest: int
     epsilon: Fraction
-    falling: bool
 
     @property
     @abstractmethod
-    def weights(self) -> tuple[int, ...]:
-        """Return what a document gives to its items, from the nearest on."""
+    def weight(self) -> int:
+        """Return what a document gives to each of its items."""
 
     @property
     @abstractmethod
@@ -96,16 +82,6 @@ class Ballots(ABC):
     def noisy(self, sums: Sums, stream: Keystream, rows: list[bytes]) -> Sums:
         """Add noise to the sums, whose rows have these contents."""
 
-    @property
-    def by_rank(self) -> list[tuple[int, int]]:
-        """Return the different votes, from the nearest items on, each with the number of items."""
-        return [(vote, len(list(own))) for vote, own in groupby(self.weights)]
-
-    @property
-    def weight(self) -> int:
-        """Return what a document gives to its nearest item."""
-        return self.weights[0]
-
     def sums(
         self, items: npt.NDArray[np.int64], strata: npt.NDArray[np.int64], shape: tuple[int, int]
     ) -> Sums:
@@ -114,10 +90,8 @@ class Ballots(ABC):
         Arguments and errors are those of `places`.
         """
         places = self.places(items, strata, shape)
-        given = np.broadcast_to(np.array(self.weights, dtype=np.float64), places.shape)
-        # Sums of whole numbers below 2^53 are exact in any order.
-        found = np.bincount(places.ravel(), given.ravel(), minlength=shape[0] * shape[1])
-        return found.astype(np.int64).reshape(shape)
+        counts = np.bincount(places.ravel(), minlength=shape[0] * shape[1])
+        return (self.weight * counts.astype(np.int64)).reshape(shape)
 
     def places(
         self, items: npt.NDArray[np.int64], strata: npt.NDArray[np.int64], shape: tuple[int, int]

@@ -11,12 +11,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from .ballots import LEVELS, Ballots, Sums, levels
+from .ballots import Ballots, Sums
 from .encoding import Value
 from .geometric import DenseNoise, TwoSidedGeometric
 from .group_norms import norm_of_group
@@ -39,8 +38,8 @@ _ROOT_OF_TWO = Fraction(141_421_357, 10**8)  # rounded up
 class PureVotes(Ballots):
     """Sums of documents' votes plus two-sided geometric noise.
 
-    A document gives each of its `nearest` items the same whole number, or with `falling` more to
-    nearer ones. Their sum is the `norm`: at most FINE, unless the least whole votes are more.
+    A document gives each of its `nearest` items the same whole number. Their sum is the `norm`: at
+    most FINE, unless there are more items.
 
     Guarantee:
         A document's votes add up to `norm` in L1, in integers, over all strata together.
@@ -56,24 +55,21 @@ class PureVotes(Ballots):
 
     nearest: int
     epsilon: Fraction
-    falling: bool = False
 
     def __post_init__(self) -> None:
         if self.nearest < 1:
             raise ValueError(f"{self.nearest} is not a number of items")
         self.law  # noqa: B018
 
-    @cached_property
-    def weights(self) -> tuple[int, ...]:
-        """Return what a document gives to its items, from the nearest on."""
-        every = levels(self.nearest, self.falling)
-        unit = max(1, FINE // sum(every))
-        return tuple(unit * level for level in every)
+    @property
+    def weight(self) -> int:
+        """Return what a document gives to each of its items."""
+        return max(1, FINE // self.nearest)
 
-    @cached_property
+    @property
     def norm(self) -> int:
         """Return what a document's votes add up to."""
-        return sum(self.weights)
+        return self.nearest * self.weight
 
     @property
     def rate(self) -> Fraction:
@@ -96,7 +92,6 @@ class PureVotes(Ballots):
             "nearest": self.nearest,
             "noise": "geometric",
             "rate": self.rate,
-            **({"levels": LEVELS} if self.falling else {}),
         }
 
     @property
@@ -132,14 +127,14 @@ class PureVotes(Ballots):
         return found
 
 
-def votes_at(nearest: int, epsilon: Fraction, delta: Fraction | None, falling: bool) -> Ballots:
+def votes_at(nearest: int, epsilon: Fraction, delta: Fraction | None) -> Ballots:
     """Return the votes under Gaussian noise, or under geometric noise for a delta of None.
 
     Raises ValueError for what either mechanism refuses.
     """
     if delta is None:
-        return PureVotes(nearest, epsilon, falling)
-    return Votes(nearest, epsilon, delta, falling)
+        return PureVotes(nearest, epsilon)
+    return Votes(nearest, epsilon, delta)
 
 
 def deviation_of(rate: Fraction) -> Fraction:

@@ -20,12 +20,12 @@ SHARES = tuple(Fraction(tenths, 10) for tenths in range(1, 6))
 
 def largest_pool(votes: Ballots, voters: int, strata: int) -> int:
     """Return the number of texts that so many voters, divided evenly among strata, suffice for."""
-    return sum(votes.weights) * voters // (votes.least * strata)
+    return votes.nearest * votes.weight * voters // (votes.least * strata)
 
 
 def least_voters(votes: Ballots, texts: int, strata: int) -> int:
     """Return the number of voters, divided evenly among strata, that so many texts need."""
-    return math.ceil(Fraction(votes.least * strata * texts, sum(votes.weights)))
+    return math.ceil(Fraction(votes.least * strata * texts, votes.nearest * votes.weight))
 
 
 def least_rounds(votes: Ballots, of_a_list: Fraction, strata: int) -> Rounds | PureRounds | None:
@@ -41,8 +41,7 @@ def least_rounds(votes: Ballots, of_a_list: Fraction, strata: int) -> Rounds | P
         try:
             found = rounds_at(votes.epsilon, delta, share)
             first, second = (
-                votes_at(votes.nearest, epsilon, delta, votes.falling)
-                for epsilon in (found.first, found.second)
+                votes_at(votes.nearest, epsilon, delta) for epsilon in (found.first, found.second)
             )
         except ValueError:  # too much noise in one of them
             continue

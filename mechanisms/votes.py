@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from .accounting import noise_multiplier_for
-from .ballots import LEVELS, Ballots, Sums, levels
+from .ballots import Ballots, Sums
 from .clipped_sum import STEPS, ClippedSum
 from .concentrated import rho_of
 from .encoding import Value
@@ -25,8 +25,8 @@ nobody votes for, one in 741 does so too."""
 class Votes(Ballots):
     """Sums of documents' votes plus rounded Gaussian noise.
 
-    A document gives each of its `nearest` items the same whole number, or with `falling` more to
-    nearer ones: in either case the largest ones, in proportion, whose squares keep to the norm.
+    A document gives each of its `nearest` items the same whole number, the largest one whose
+    squares keep to the norm.
 
     Guarantee:
         A document's votes are at most STEPS in L2, in integers, over all strata together.
@@ -44,20 +44,16 @@ class Votes(Ballots):
     nearest: int
     epsilon: Fraction
     delta: Fraction
-    falling: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.nearest <= STEPS**2:
             raise ValueError(f"{self.nearest} is not between 1 and {STEPS**2} items")
         self.noise  # noqa: B018
 
-    @cached_property
-    def weights(self) -> tuple[int, ...]:
-        """Return what a document gives to its items, from the nearest on."""
-        every = levels(self.nearest, self.falling)
-        squares = sum(level**2 for level in every)
-        found = {level: math.isqrt(STEPS**2 * level**2 // squares) for level in set(every)}
-        return tuple(found[level] for level in every)
+    @property
+    def weight(self) -> int:
+        """Return what a document gives to each of its items."""
+        return math.isqrt(STEPS**2 // self.nearest)
 
     @property
     def norm(self) -> int:
@@ -70,7 +66,6 @@ class Votes(Ballots):
         return {
             "nearest": self.nearest,
             "noise_multiplier": self.noise.noise_multiplier,
-            **({"levels": LEVELS} if self.falling else {}),
         }
 
     @property

@@ -35,7 +35,6 @@ def calibrate_public_texts(
     delta: Number | None = None,
     noise: str = "gaussian",
     nearest: Sequence[int] = (20, 100, 500),
-    votes: Sequence[str] = ("equal",),
     label: str | None = None,
     text: str = "text",
     encoder: str = "all-MiniLM-L6-v2",
@@ -54,7 +53,6 @@ def calibrate_public_texts(
         delta: of the release; None with geometric noise alone.
         noise: `gaussian`, or `geometric`, whose delta is zero.
         nearest: numbers of texts that a document votes for.
-        votes: `equal`, `falling`, or both: the votes of the nearest of these texts.
         label: the column of a label, which becomes the release's strata: settings are then compared
             by what a classifier learns, and otherwise by distances.
         text: the column of the text.
@@ -77,9 +75,7 @@ def calibrate_public_texts(
 
     for number in nearest:
         whole(1, MOST_NEAREST, nearest=number)
-    for own in votes:
-        one_of("votes", own, ("equal", "falling"))
-    given = {"pools": pools, "epsilons": epsilons, "nearest": nearest, "votes": votes}
+    given = {"pools": pools, "epsilons": epsilons, "nearest": nearest}
     if none := next((name for name, values in given.items() if not values), None):
         raise InputError(f"{none}: none is given; give one or more")
     exact_delta = _delta_of(noise, delta)
@@ -95,7 +91,6 @@ def calibrate_public_texts(
         epsilons=exact_numbers(epsilons),
         delta=exact_delta,
         nearest=tuple(sorted(set(nearest))),
-        falling=tuple(sorted({own == "falling" for own in votes})),
         documents=documents,
         runs=runs,
         seed=seed,

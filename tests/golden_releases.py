@@ -80,7 +80,7 @@ KINDS: dict[str, dict[str, Any]] = {
     },
     "public-texts, geometric": {
         **{"pool": "pool", "epsilon": 20, "noise": "geometric", "encoder": "hashed"},
-        **{"nearest": 4, "votes": "falling"},
+        "nearest": 4,
     },
     "public-texts, users": {
         **{"pool": "pool", "epsilon": 20, "delta": 1e-3, "nearest": 2, "encoder": "hashed"},

@@ -259,7 +259,6 @@ USER_VOTING = UserVoting(
     users=Users("author", "plan", ("free", "paid")),
     norms=GroupNorms.solved(BUDGETS, VOTING.votes.delta),
 )
-FALLING_VOTING = replace(VOTING, votes=replace(VOTING.votes, falling=True))
 PURE_VOTES = PureVotes(3, Fraction(2))
 PURE_VOTING = replace(VOTING, votes=PURE_VOTES)
 PURE_USER_VOTING = replace(
@@ -319,7 +318,6 @@ DRAWS: dict[str, Callable[[pytest.MonkeyPatch, Path], Any]] = {
             np.arange(32).reshape(2, 16), KEY
         ).tolist()
         for what, own in (
-            ("falling", FALLING_VOTING),
             ("geometric", PURE_VOTING),
             ("geometric, of users", PURE_USER_VOTING),
         )

@@ -86,9 +86,8 @@ def of_votes(votes: Ballots, sums: int, voters: str, smooth: bool = False) -> li
     With `smooth`, that is said of the noisy sums, which estimates are made of.
     """
     alone = ", by its own votes alone" if smooth else ""
-    near = " as their nearest" if votes.falling else ""
     return [
-        f"about {math.ceil(votes.least / votes.weight):,} {voters} must vote for a text{near} "
+        f"about {math.ceil(votes.least / votes.weight):,} {voters} must vote for a text "
         f"before it stands out of the noise{alone}",
         f"of {sums:,} sums of votes, about {_number(sums * votes.by_chance)} stand out by chance "
         "alone",

@@ -44,14 +44,6 @@ from .options import (
     help="The numbers of texts that a document votes for.",
 )
 @click.option(
-    "--votes",
-    default=("equal",),
-    show_default=True,
-    multiple=True,
-    type=click.Choice(["equal", "falling"]),
-    help="The votes of these texts: equal, or more for nearer ones; may be given again.",
-)
-@click.option(
     "--label",
     help="The column of a label, for strata: settings are then compared by a classifier.",
 )

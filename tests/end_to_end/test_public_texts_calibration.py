@@ -168,22 +168,9 @@ def test_the_command(made: Workspace) -> None:
 
 
 @pytest.mark.slow
-def test_geometric_noise_and_falling_votes(here: Workspace) -> None:
-    # Kills: votes that are all equal, Gaussian noise, a delta that is asked for.
+def test_geometric_noise(here: Workspace) -> None:
+    # Kills: Gaussian noise, a delta that is asked for.
     given = GRID | {"delta": None, "noise": "geometric", "documents": 100_000}
-    found = qc.calibrate_public_texts(SOURCE, pools=["on"], votes=["equal", "falling"], **given)
-    assert {(one.nearest, one.falling) for one in found.tried} == {
-        *((5, False), (5, True), (40, False), (40, True)),
-    }
-    for outcome in found.outcomes:
-        by_rank = dict(zip(found.tried, outcome.distances, strict=True))
-        assert all(
-            np.isnan(row).all() or (row != by_rank[one._replace(falling=not one.falling)]).any()
-            for one, row in by_rank.items()
-        )
-    head, *rows = list(lines(found))[2:]
-    assert head.split()[2:5] == ["nearest", "votes", "smooth"]
-    assert rows[1].split()[3] == "equal"
     few = given | {"documents": 1, "nearest": [1], "runs": 100, "epsilons": ["0.5"]}
     outcome = qc.calibrate_public_texts(SOURCE, pools=["on"], **few).outcomes[0]
     # One text of 807 stands out by chance: .15 of 120, a mean with a deviation of .04.
@@ -191,7 +178,6 @@ def test_geometric_noise_and_falling_votes(here: Workspace) -> None:
     assert refusal(delta=None).startswith("delta: Gaussian noise needs it, and no other takes it")
     assert refusal(noise="geometric").startswith("delta: Gaussian noise needs it, and no other")
     assert refusal(noise="laplace").startswith("noise: 'laplace' is not known")
-    assert refusal(votes=["rising"]).startswith("votes: 'rising' is not known")
 
 
 @pytest.fixture(scope="module")

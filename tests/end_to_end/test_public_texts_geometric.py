@@ -1,4 +1,4 @@
-"""Releases of public texts under geometric noise, and of votes that fall with rank."""
+"""Releases of public texts under geometric noise."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from card_schema import assert_valid
@@ -17,27 +16,24 @@ from documents_on_topics import FOUND, LABELLED, corpus
 from evaluations import content_of, evaluate
 from ledgers import opened, shown
 from narrowed_pools import changes, first_round
-from public_pools import INPUT, Release, Texts, refusal, share_of, sums_met
+from public_pools import INPUT, Release, Texts, refusal, share_of
 from tampering import card as card_change
 from tampering import refused
 from users_on_topics import BUDGETS, USERS
 from users_on_topics import corpus as users
 
 import quietcorpus as qc
-from quietcorpus.mechanisms.pure_votes import PureVotes
 from quietcorpus.pipelines.card.verify import verify
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
 
 PURE: dict[str, Any] = {"noise": "geometric", "delta": ..., "epsilon": 8}
-FALLING = {"votes": "falling", "nearest": 8}
 OF_USERS = {"user": "author", "users": USERS, "epsilon": ..., "budgets": BUDGETS}
 BLOCKS: dict[str, dict[str, Any]] = {
     "documents": PURE,
-    "falling": PURE | FALLING | LABELLED,
+    "labelled": PURE | LABELLED,
     "users": PURE | OF_USERS,
-    "gaussian, falling": FALLING,
 }
 
 
@@ -55,10 +51,6 @@ def test_the_card_promises_epsilon_alone(released: Workspace) -> None:
     card, verified = released.card(), verify(str(released.output))
     assert_valid(card)
     mechanism, total = card["mechanism"], card["budget"]["total"]
-    if mechanism.get("noise") is None:
-        assert total["delta_exact"] == "1/1000000"
-        assert "noise_rate" not in mechanism
-        return
     assert (total["epsilon"], total["delta"], total["delta_exact"]) == (8, 0, "0")
     assert "up to a chance" not in card["guarantee"]["statement"]
     assert "within a factor of exp(8), whatever" in card["guarantee"]["statement"]
@@ -72,7 +64,7 @@ def test_the_card_promises_epsilon_alone(released: Workspace) -> None:
 
 
 def test_the_topics_are_found(released: Workspace) -> None:
-    # Kills: votes that fall the wrong way round, noise that drowns them.
+    # Kills: noise that drowns the votes.
     rows = pq.read_table(released.output / "texts.parquet").to_pylist()
     mechanism = released.card()["mechanism"]
     if "user" in mechanism:
@@ -81,41 +73,6 @@ def test_the_topics_are_found(released: Workspace) -> None:
         assert share_of(rows, FOUND[:1], "a") > 0.8
     else:
         assert share_of(rows, FOUND, None) > 0.8
-
-
-def test_falling_votes_are_told_by_rank(released: Workspace) -> None:
-    # Kills: a card that tells the nearest text's vote alone.
-    mechanism = released.card()["mechanism"]
-    readme = (released.output / "README.md").read_text()
-    if "votes" not in mechanism:
-        assert "votes_by_rank" not in mechanism
-        assert f"a document gives {mechanism['vote']} to each of 3 texts" in readme
-        return
-    given = mechanism["votes_by_rank"]
-    assert [count for _, count in given] == [2, 2, 2, 2]
-    (first, _), *_, (last, _) = given
-    assert first == mechanism["vote"] > 3.9 * last
-    assert f"gives {first} to each of 2, then " in readme
-
-
-def test_votes_fall_with_rank(
-    workspace: Workspace, public_texts: Texts, monkeypatch: pytest.MonkeyPatch, pool: Path
-) -> None:
-    # A document that is a text of the pool gives it most. Kills: equal votes under another name,
-    # ranks that go by a text's number, the last quarter that gets most.
-    from quietcorpus.indexes.pool import open_pool
-
-    opened_pool = open_pool(str(pool))
-    workspace.parquet({"text": [opened_pool.texts[17].as_py()]})
-    met = sums_met(monkeypatch)
-    workspace.release_here(INPUT | public_texts(**PURE | FALLING))
-    (sums,) = met
-    votes = PureVotes(8, Fraction(8), falling=True)
-    (found,) = opened_pool.nearest(opened_pool.vectors[17:18], 8)
-    assert found[0] == 17
-    np.testing.assert_array_equal(sums[0][found], votes.weights)
-    assert np.count_nonzero(sums) == 8
-    assert sums.sum() == votes.norm
 
 
 TAMPERED: dict[str, tuple[Callable[[Path], Any], str]] = {
@@ -142,10 +99,6 @@ TAMPERED: dict[str, tuple[Callable[[Path], Any], str]] = {
     "another threshold": (
         card_change(lambda card: card["mechanism"].update(least_votes=1)),
         "the noise that the card tells costs more than it says",
-    ),
-    "other votes by rank": (
-        card_change(lambda card: card["mechanism"].update(votes_by_rank=[[9, 3]])),
-        "mechanism: votes_by_rank is missing, or does not",
     ),
     "a smaller epsilon in the block": (
         card_change(lambda card: card["mechanism"].update(epsilon=1.0)),
@@ -261,9 +214,9 @@ def test_a_dry_run_says_what_the_noise_does(workspace: Workspace, public_texts: 
 
 @pytest.mark.slow
 def test_an_evaluation_draws_geometric_noise(workspace: Workspace, public_texts: Texts) -> None:
-    # Kills: a redraw of Gaussian noise, a power that a delta allows, votes of equal size.
+    # Kills: a redraw of Gaussian noise, a power that a delta allows.
     corpus(workspace)
-    workspace.release_here(INPUT | public_texts(**PURE | FALLING | LABELLED))
+    workspace.release_here(INPUT | public_texts(**PURE | LABELLED))
     done = evaluate(workspace, "--label=kind", "--draws=2", "--sweep=epsilon=1")
     assert done.returncode == 0, done.stderr
     assert content_of(workspace)

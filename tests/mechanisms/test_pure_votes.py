@@ -53,15 +53,14 @@ def drawn(
     more=st.integers(0, 40),
     strata=st.integers(1, 5),
     documents=st.integers(1, 30),
-    falling=st.booleans(),
     seed=st.integers(0, 2**32 - 1),
 )
 def test_the_sensitivity_of_any_documents_and_pools(
-    nearest: int, more: int, strata: int, documents: int, falling: bool, seed: int
+    nearest: int, more: int, strata: int, documents: int, seed: int
 ) -> None:
     # Every document of a random corpus is taken out. Kills: a norm in L2 under noise for L1, a
-    # norm of the levels and not of the votes, a norm within each stratum.
-    votes = PureVotes(nearest, EPSILON, falling)
+    # norm of one vote, a norm within each stratum.
+    votes = PureVotes(nearest, EPSILON)
     shape = strata, nearest + more
     items, labels = drawn(np.random.default_rng(seed), documents, nearest, shape)
     whole = votes.sums(items, labels, shape)
@@ -69,27 +68,24 @@ def test_the_sensitivity_of_any_documents_and_pools(
         rest = np.arange(documents) != out
         change = whole - votes.sums(items[rest], labels[rest], shape)
         assert size(change) == votes.norm
-        assert (change[labels[out]][items[out]] == votes.weights).all()
+        assert (change[labels[out]][items[out]] == votes.weight).all()
     assert votes.rate * votes.norm == EPSILON
 
 
-@pytest.mark.parametrize("falling", [False, True])
 @pytest.mark.parametrize("nearest", [1, 2, 3, 20, 300, 513, 1000])
-def test_votes_are_whole_and_the_norm_is_not_large(nearest: int, falling: bool) -> None:
+def test_votes_are_whole_and_the_norm_is_not_large(nearest: int) -> None:
     # Kills: a unit of zero for many items, a norm that few budgets could pay for.
-    votes = PureVotes(nearest, EPSILON, falling)
-    assert min(votes.weights) >= 1
-    assert FINE // 2 < votes.norm <= max(FINE, 5 * nearest // 2 + 4)
+    votes = PureVotes(nearest, EPSILON)
+    assert votes.weight >= 1
+    assert FINE // 2 < votes.norm <= max(FINE, nearest)
 
 
-@pytest.mark.parametrize(("nearest", "falling"), [(1, False), (2, False), (2, True)])
-def test_the_law_on_a_pool_of_two_texts(
-    nearest: int, falling: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("nearest", [1, 2])
+def test_the_law_on_a_pool_of_two_texts(nearest: int, monkeypatch: pytest.MonkeyPatch) -> None:
     # Every outcome's probability, with and without a document, as the sampler has them: no ratio
     # is above exp(epsilon), and one is that. Kills: half of the noise, noise of a vote's size.
     monkeypatch.setattr("quietcorpus.mechanisms.pure_votes.FINE", 6)
-    votes = PureVotes(nearest, EPSILON, falling)
+    votes = PureVotes(nearest, EPSILON)
     reach = 3 * votes.norm
     masses = noise_masses(votes.noise(1), reach + votes.norm)
     items = np.arange(nearest, dtype=np.int64)[None]
@@ -161,9 +157,9 @@ def test_what_stands_out_and_the_deviation(epsilon: Fraction) -> None:
     assert exact <= float(deviation_of(votes.rate)) < exact * (1 + 2e-3)
 
 
-def own_of(nearest: int, falling: bool = False, **budgets: Fraction) -> PureUserVotes:
+def own_of(nearest: int, **budgets: Fraction) -> PureUserVotes:
     given_budgets = budgets or BUDGETS
-    documents = PureVotes(nearest, max(given_budgets.values()), falling)
+    documents = PureVotes(nearest, max(given_budgets.values()))
     return PureUserVotes(documents, PureNorms.solved(given_budgets, documents))
 
 
@@ -189,16 +185,15 @@ def vector(
     more=st.integers(0, 40),
     strata=st.integers(1, 4),
     documents=st.lists(st.sampled_from([0, 1, 2, 3, 10, 300]), min_size=1, max_size=8),
-    falling=st.booleans(),
     seed=st.integers(0, 2**32 - 1),
 )
 def test_the_sensitivity_of_any_users_and_pools(
-    nearest: int, more: int, strata: int, documents: list[int], falling: bool, seed: int
+    nearest: int, more: int, strata: int, documents: list[int], seed: int
 ) -> None:
     # Every user of a random corpus is taken out with all documents. Kills: a user's documents that
     # are clipped one by one, a norm within each stratum, one in L2, rounding that passes the norm,
     # the largest norm whatever the budget.
-    own, generator = own_of(nearest, falling), np.random.default_rng(seed)
+    own, generator = own_of(nearest), np.random.default_rng(seed)
     shape, bits = (strata, nearest + more), stream()
     users = [drawn(generator, count, nearest, shape) for count in documents]
     groups = generator.integers(0, 2, len(users)).tolist()

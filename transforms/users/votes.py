@@ -93,7 +93,7 @@ class UserVoting(Voting):
             documents, np.flatnonzero((strata >= 0) & has_part), pool, encoder
         )
         places = self.votes.places(items, strata[voters], self.shape)
-        votes = np.tile(np.array(self.votes.weights, dtype=np.int64), (len(places), 1))
+        votes = np.full(places.shape, self.votes.weight, dtype=np.int64)
         ballots = dict(zip(voters.tolist(), zip(places, votes, strict=True), strict=True))
         nothing = places[:0].ravel(), votes[:0].ravel()
         for row, (user, group) in enumerate(zip(users, groups, strict=True)):

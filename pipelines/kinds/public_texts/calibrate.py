@@ -50,8 +50,7 @@ def calibrate(
     """
     tried = settings_of(pools, settings)
     for epsilon in settings.epsilons:
-        for falling in settings.falling:
-            settings.votes(max(settings.nearest), epsilon, falling)
+        settings.votes(max(settings.nearest), epsilon)
     split = {one: settings.budgets(one) for one in settings.epsilons} if settings.share else {}
     for own in split.values():
         for epsilon in own:
@@ -119,8 +118,7 @@ def _timed(
     """Return the seconds that all may take, by some documents and one release of each pool."""
     few, most, seconds = documents.few(_TIMED_DOCUMENTS), max(settings.nearest), 0.0
     share = len(documents.texts) / len(few.texts)
-    settings_tried = len(settings.nearest) * len(settings.falling)
-    releases = settings.runs * settings_tried * (2 * len(settings.epsilons) + 1)
+    releases = settings.runs * len(settings.nearest) * (2 * len(settings.epsilons) + 1)
     for one in pools:
         pool, encoder = one.source.open(), one.encoder.open()
         ballots_of(few.texts, pool, encoder, most, lambda _: None)  # compiles and loads
@@ -130,7 +128,7 @@ def _timed(
         prepared = time.perf_counter()
         ballots_of(few.texts, pool, encoder, most, lambda _: None)
         counted = time.perf_counter()
-        asked = TriedVotes(one.name, most, False, 1, False), None, few.split(0)
+        asked = TriedVotes(one.name, most, 1, False), None, few.split(0)
         trial.found(*asked, np.random.default_rng(0))
         found = time.perf_counter()
         narrowings = settings.runs * len(settings.epsilons) if trial.narrows(one.name) else 0

@@ -17,19 +17,17 @@ Runs = npt.NDArray[np.float64]
 
 
 class TriedVotes(NamedTuple):
-    """A setting: a pool, by its name, how a document votes, and `smooth`.
+    """A setting: a pool, by its name, the votes for it, and `smooth`.
 
     Attributes:
         pool: the pool's name.
         nearest: the number of texts that a document votes for.
-        falling: whether nearer ones get more.
         rounds: 2 if a first release narrows the pool, and else 1.
         smooth: whether a text's votes are estimated from those of texts like it, too.
     """
 
     pool: str
     nearest: int
-    falling: bool
     rounds: int
     smooth: bool
 
@@ -98,10 +96,7 @@ def lines(found: CalibratedVotes) -> Iterator[str]:
         f", macro-F1 {f1:.3f}" if labelled else ""
     )
     width = max(4, *(len(one.pool) for one in found.tried))
-    by_rank = any(one.falling for one in found.tried)
-    head, none = (f" {'votes':>7}", f" {'-':>7}") if by_rank else ("", "")
-    if found.rounds:
-        head, none = f"{head} {'rounds':>6}", f"{none} {'-':>6}"
+    head, none = (f" {'rounds':>6}", f" {'-':>6}") if found.rounds else ("", "")
     scored = f"  {'macro-F1':>8}  {'runs':>11}" if labelled else f"  {'runs':>11}"
     yield (
         f"{'epsilon':>8}  {'pool':<{width}} {'nearest':>7}{head} {'smooth':>6} {'texts':>8}  "
@@ -121,7 +116,6 @@ def lines(found: CalibratedVotes) -> Iterator[str]:
             epsilon = "no noise" if outcome.epsilon is None else f"{float(outcome.epsilon):g}"
             yield (
                 f"{epsilon:>8}  {one.pool:<{width}} {one.nearest:>7,}"
-                f"{_votes(one) if by_rank else ''}"
                 f"{f' {one.rounds:>6}' if found.rounds else ''} {'yes' if one.smooth else 'no':>6} "
                 f"{outcome.texts[number].mean():>8,.0f}  {told:>8}{means}  {said:>11}"
                 f"{_mark(number, outcome.choice)}"
@@ -139,10 +133,6 @@ def lines(found: CalibratedVotes) -> Iterator[str]:
             f"{pool} was narrowed by {release}: this table costs nothing more, and tells of that "
             "corpus what the release does."
         )
-
-
-def _votes(one: TriedVotes) -> str:
-    return f" {'falling' if one.falling else 'equal':>7}"
 
 
 def _of_rounds(found: CalibratedVotes, outcome: VotesOutcome) -> str:

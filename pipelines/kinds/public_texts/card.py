@@ -84,7 +84,6 @@ class PublicTextsMechanism(Mechanism):
     noise: Literal["gaussian", "geometric"] | None = None
     encoder: str
     nearest: int
-    votes: Literal["equal", "falling"] | None = None
     strata: dict[str, Any] | None = None
     smooth: bool | None = None
     resample: int | None = None
@@ -92,11 +91,6 @@ class PublicTextsMechanism(Mechanism):
     search: PoolSearchUsed | None = None
     pool_texts: int
     vote: int
-    votes_by_rank: list[tuple[int, int]] | None = Field(
-        default=None,
-        description="the votes for a document's nearest texts and the number of these texts, then "
-        "those for the next, and so on; left out if all get the same",
-    )
     norm: int
     noise_multiplier: Rational | None = None
     noise_rate: Rational | None = Field(
@@ -125,11 +119,6 @@ class PublicTextsMechanism(Mechanism):
         """Return whether the noise is geometric, and delta zero."""
         return self.noise == "geometric"
 
-    @property
-    def given(self) -> list[tuple[int, int]]:
-        """Return the votes of a document, from its nearest texts on, each with their number."""
-        return self.votes_by_rank or [(self.vote, self.nearest)]
-
     def limits(
         self, spendings: Sequence[Spending[Any]], artefacts: Sequence[UsedArtefact]
     ) -> list[str]:
@@ -145,7 +134,6 @@ class PublicTextsMechanism(Mechanism):
             *("pool_texts", "vote", "norm", "least_votes"),
             *("encoder", "encoder_precision", "encoder_software", "software"),
             "noise_rate" if self.is_pure else "noise_multiplier",
-            *({"votes_by_rank"} if self.votes == "falling" else ()),
             *({"norms"} if self.user is not None else ()),
         }, {"search"} | ({"variation"} if self.resample is None else set())
 
@@ -170,9 +158,6 @@ class PublicTextsMechanism(Mechanism):
         length = f"{self.norm} at most" if self.is_pure else f"a norm of {self.norm} at most"
         bound = f", and all of a user's together {length}" if self.user else ""
         voted = f"gives {self.vote} to each of {self.nearest} texts"
-        if self.votes_by_rank:
-            each = ", then ".join(f"{vote} to each of {count}" for vote, count in self.given)
-            voted = f"gives {each} texts, from the nearest on"
         resampled = (
             {
                 layout.RESAMPLED: FileFormat(
@@ -363,7 +348,6 @@ def of_votes(votes: Ballots) -> dict[str, Any]:
         noise = {"noise_multiplier": str(votes.noise.noise_multiplier)}
     return {
         "vote": votes.weight,
-        **({"votes_by_rank": votes.by_rank} if votes.falling else {}),
         "norm": votes.norm,
         **noise,
         "least_votes": votes.least,
@@ -380,10 +364,9 @@ def _are_solved(mechanism: PublicTextsMechanism, total: Parameters) -> bool:
     delta = Fraction(total.delta_exact)
     if mechanism.delta is not None and delta not in exacts(mechanism.delta):
         return False
-    falling = mechanism.votes == "falling"
     for budgets in spendable(mechanism.epsilon or 0, mechanism.budgets):
         given = None if mechanism.is_pure else delta
-        votes = votes_at(mechanism.nearest, max(budgets.values()), given, falling)
+        votes = votes_at(mechanism.nearest, max(budgets.values()), given)
         stated = of_votes(votes)
         promise: Guarantee = votes.guarantee
         if mechanism.user is not None:
@@ -432,7 +415,7 @@ def _courses(mechanism: PublicTextsMechanism, total: Parameters) -> Iterator[Cou
         mechanism.delta == total.delta
         and mechanism.noise_rate is None
         and mechanism.norm == STEPS
-        and sum(count * vote**2 for vote, count in mechanism.given) <= mechanism.norm**2
+        and mechanism.nearest * mechanism.vote**2 <= mechanism.norm**2
         and mechanism.least_votes == math.ceil(STANDS_OUT * Fraction(noise) * STEPS)
     ):
         raise ValueError("the votes, the budget or the threshold are not as the noise says")
@@ -448,7 +431,7 @@ def _pure(mechanism: PublicTextsMechanism, total: Parameters) -> Iterator[tuple[
     if not (
         mechanism.delta is None
         and mechanism.noise_multiplier is None
-        and sum(count * vote for vote, count in mechanism.given) <= mechanism.norm
+        and mechanism.nearest * mechanism.vote <= mechanism.norm
         and mechanism.least_votes == math.ceil(STANDS_OUT / rate)
     ):
         raise ValueError("the votes, the budget or the threshold are not as the noise says")
@@ -459,8 +442,7 @@ def _pure(mechanism: PublicTextsMechanism, total: Parameters) -> Iterator[tuple[
 def _norms(mechanism: PublicTextsMechanism, total: Parameters) -> Mapping[str, int]:
     """Return the norms of the groups of units, in whole numbers.
 
-    Raises ValueError for other groups than the card's, another budget, or votes that do not go by
-    the ranks of the texts that a document votes for.
+    Raises ValueError for other groups than the card's, another budget, or votes below zero.
     """
     assert isinstance(total, DocumentParameters | UserParameters)
     # What users may spend is at least what their norms cost.
@@ -468,17 +450,12 @@ def _norms(mechanism: PublicTextsMechanism, total: Parameters) -> Mapping[str, i
     budget = given if mechanism.user is None else min(given, total.epsilon)
     groups = {group.name for group in getattr(total, "groups", ())} or {""}
     norms = {"": mechanism.norm} if mechanism.norms is None else mechanism.norms
-    votes = [vote for vote, _ in mechanism.given]
     if not (
         budget == total.epsilon
         and max(norms.values()) == mechanism.norm
         and norms.keys() == groups
-        and sum(count for _, count in mechanism.given) == mechanism.nearest
-        and min(count for _, count in mechanism.given) > 0
-        and votes == sorted(votes, reverse=True)
-        and votes[0] == mechanism.vote
-        and votes[-1] >= 0
-        and (mechanism.votes == "falling") == (mechanism.votes_by_rank is not None)
+        and mechanism.nearest > 0
+        and mechanism.vote >= 0
     ):
         raise ValueError("the votes, the budget or the groups are not as the card says")
     return norms

@@ -107,13 +107,6 @@ class PublicTextsSpec(MechanismSpec):
     nearest: Annotated[
         Count, at_most(MOST_NEAREST, "how many texts of the pool a document votes for")
     ] = 20
-    votes: Annotated[
-        Literal["equal", "falling"] | None,
-        Field(
-            description="what these texts get: `equal`, the default, or `falling`: the nearest "
-            "quarter of them four times as much as the last"
-        ),
-    ] = None
     strata: Annotated[
         StrataSpec | None, Field(description="count the documents of each label apart")
     ] = None

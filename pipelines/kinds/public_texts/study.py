@@ -347,9 +347,8 @@ def votes_of_units(
         strata = voting.strata_of(part)
         voters, items = voting.ballots(part, np.flatnonzero(strata >= 0), pool, encoder)
         rows += list(voting.votes.places(items, strata[voters], voting.shape))
-    return _stacked(
-        [(places, np.array(voting.votes.weights, dtype=np.int64)) for places in rows], voting
-    )
+    votes = np.full(voting.votes.nearest, voting.votes.weight, dtype=np.int64)
+    return _stacked([(places, votes) for places in rows], voting)
 
 
 def exact_sums(
@@ -401,7 +400,7 @@ def allowed(kind: PublicTextsKind) -> tuple[Curve, str]:
     votes = kind.voting.votes
     if kind.concentrated is not None or not isinstance(votes, PureVotes):
         return definition.allowed(kind)
-    shifts = list(votes.weights)
+    shifts = [votes.weight] * votes.nearest
     if isinstance(kind, UserTextsKind):
         shifts = [max(kind.voting.norms.most.values())]  # all in one place is the worst
     return Outcomes.of_geometric(float(votes.rate), np.array([shifts])), definition.EXACT

@@ -326,7 +326,6 @@ class VotesSettings:
         epsilons: of a document.
         delta: of the release; None for geometric noise, whose delta is zero.
         nearest: the numbers of texts that a document votes for.
-        falling: whether nearer texts get more votes, or all the same; one or both.
         documents: the number of documents that will be released; None for as many as vote here.
         runs: the number of runs, each with another split and fresh noise.
         seed: the seed of splits and noise.
@@ -336,7 +335,6 @@ class VotesSettings:
     epsilons: Sequence[Fraction]
     delta: Fraction | None
     nearest: Sequence[int]
-    falling: Sequence[bool]
     documents: int | None
     runs: int
     seed: int
@@ -347,10 +345,10 @@ class VotesSettings:
         assert self.share is not None
         return budgets(epsilon, self.delta, self.share)
 
-    def votes(self, nearest: int, epsilon: Fraction, falling: bool = False) -> AnyVotes:
+    def votes(self, nearest: int, epsilon: Fraction) -> AnyVotes:
         """Return the mechanism; raises InputError for a budget that takes too much noise."""
         try:
-            return votes_at(nearest, epsilon, self.delta, falling)
+            return votes_at(nearest, epsilon, self.delta)
         except ValueError as error:
             raise InputError(f"epsilons: {error}") from None
 
@@ -423,11 +421,10 @@ def settings_of(pools: Sequence[TriedPool], settings: VotesSettings) -> list[Tri
                 f"nearest: {max(nearest)} is more than the {one.texts:,} texts of {one.name}"
             )
     return [
-        TriedVotes(one.name, count, falling, rounds, smooth)
+        TriedVotes(one.name, count, rounds, smooth)
         for one in pools
         for rounds in ((1, 2) if settings.share and one.can_narrow else (1,))
         for count in nearest
-        for falling in settings.falling
         for smooth in ((False, True) if one.can_smooth or rounds == 2 else (False,))
     ]
 
@@ -469,7 +466,7 @@ class Trial:
 
         Without noise for an `epsilon` of None.
         """
-        votes = self.settings.votes(one.nearest, epsilon or self.settings.epsilons[-1], one.falling)
+        votes = self.settings.votes(one.nearest, epsilon or self.settings.epsilons[-1])
         ballots = self.ballots[one.pool]
         if epsilon is None:
             sums = self._sums(ballots, votes, halves).astype(np.int64)
@@ -492,7 +489,7 @@ class Trial:
         if found is None or found.texts < one.nearest or (one.smooth and not found.can_smooth):
             return 0.0, float("nan"), float("nan")
         _, second = self.settings.budgets(epsilon)
-        votes = self.settings.votes(one.nearest, second, one.falling)
+        votes = self.settings.votes(one.nearest, second)
         return self._released(found.ballots, votes, one.smooth, halves, generator)
 
     def narrows(self, pool: str) -> bool:

@@ -198,7 +198,7 @@ def votes_by(spec: PublicTextsSpec, epsilon: Fraction, key: str) -> Ballots:
     Raises InputError, by the budget's key, for one that takes too much noise.
     """
     try:
-        return votes_at(spec.nearest, epsilon, spec.delta, spec.votes == "falling")
+        return votes_at(spec.nearest, epsilon, spec.delta)
     except ValueError as error:
         raise InputError(f"{key}: {error}") from None
 

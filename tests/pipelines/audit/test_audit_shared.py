@@ -98,7 +98,7 @@ EXCEPTIONS: dict[str, Reason] = {
         "mechanisms/test_resampling.py: test_a_draw_repeats_itself_by_key_and_weights"
     ),
     r"mechanisms\.(ballots:Ballots|votes:Votes|pure_votes:PureVotes)"
-    r"\.(by_rank|stand_out|weight|norm|least)": after(
+    r"\.(stand_out|weight|norm|least)": after(
         "mechanisms/test_vote_estimates.py: test_few_stand_out_that_nobody_votes_for"
     ),
 }

@@ -370,7 +370,7 @@ FREE = {
         "of candidates that are not there",
     ),
     **dict.fromkeys(
-        ("mechanism.nearest", "mechanism.vote", "mechanism.votes_by_rank"),
+        ("mechanism.nearest", "mechanism.vote"),
         "votes that are shorter than the noise hides",
     ),
     **dict.fromkeys(
