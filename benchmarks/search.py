@@ -8,7 +8,7 @@ exact search finds, for every query, or the program fails. For approximate searc
 batches of 2,048 and of 100 must be equal.
 
 With --gpu, FAISS on a GPU is compared with exact search and nothing else, on as many processors as
-OPENBLAS_NUM_THREADS and OMP_NUM_THREADS allow. --words adds generated vectors to the real ones.
+OPENBLAS_NUM_THREADS and OMP_NUM_THREADS allow.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from generated_vectors import fill
 
 from quietcorpus.evaluation.recall import noisy_queries
 from quietcorpus.indexes.engines import code_search, vector_search
@@ -81,16 +80,11 @@ def main() -> None:
     parser.add_argument("--glove", required=True, help="vectors, as GloVe's or word2vec's text")
     parser.add_argument("--queries", type=int, default=100_000)
     parser.add_argument("--lists", type=int, default=512)
-    parser.add_argument("--words", type=int, default=0, help="with generated vectors")
     parser.add_argument("--gpu", action="store_true")
     given = parser.parse_args()
     path = Path(given.glove)
     opened: Callable[[str], object] = lambda name: (path.parent / name).open("rb")  # noqa: E731
     values = read(path.name, opened).values  # type: ignore[arg-type]
-    if given.words > len(values):
-        made = np.empty((given.words - len(values), values.shape[1]), dtype=np.float32)
-        fill(made, values)
-        values = np.concatenate([values, made])
     vectors = np.concatenate([values, values[::10]])
     print(f"{len(vectors):,} x {vectors.shape[1]}, {given.queries:,} queries at each noise")
     if given.gpu:
