@@ -29,7 +29,6 @@ from .artefacts import (
     build_pool,
     build_vocabulary,
     narrow_pool,
-    search_report,
 )
 from .calibration import (
     calibrate_bags,
@@ -94,7 +93,6 @@ __all__ = [
     "reconstruct",
     "release",
     "release_claim",
-    "search_report",
     "vary",
     "verify",
 ]

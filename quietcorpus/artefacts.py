@@ -7,14 +7,12 @@ from os import fspath
 from typing import TYPE_CHECKING, Any, Literal
 
 from .arguments import (
-    Number,
     checked,
-    exact_numbers,
     named_tokenizer,
     tokenizer_and_language,
     whole,
 )
-from .places import Place, absolute, process_restored
+from .places import Place, process_restored
 
 if TYPE_CHECKING:
     from quietcorpus.indexes.candidates import CandidatesManifest
@@ -279,54 +277,3 @@ def narrow_pool(
     return job.narrow(
         fspath(release), fspath(pool), fspath(output), encoder=encoder, progress=progress
     )
-
-
-@checked
-@process_restored()
-def search_report(
-    index: Place,
-    *,
-    epsilons: Sequence[Number],
-    output: Place | None = None,
-    probes: Sequence[int] | None = None,
-    queries: int = 2048,
-    words: int = 64,
-    draws: int = 256,
-    seed: int = 1,
-    progress: bool = False,
-) -> dict[str, Any]:
-    """Compare the engines that find the words of noisy vectors: recall, speed, N_w and S_w.
-
-    Args:
-        index: a word index with vectors; with inverted lists, to see the engine `faiss-ivf`.
-        epsilons: the grid of values, each per unit of distance.
-        output: an empty place for the results, if they are to be kept.
-        probes: the numbers of lists to search; None for common ones.
-        queries: the number of noisy vectors on which recall and speed are measured.
-        words: the number of words whose N_w and S_w are estimated.
-        draws: the number of draws for each of them.
-        seed: equal seeds give equal numbers, except speeds.
-        progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
-
-    Returns:
-        The content of `search-report.json`.
-
-    Raises:
-        InputError: anything that a person can fix.
-    """
-    whole(queries=queries, words=words)
-    whole(2, draws=draws)
-    whole(0, seed=seed)
-    given = None if probes is None else tuple(probes)
-    for number in given or ():
-        whole(probes=number)
-    from quietcorpus.pipelines.kinds.words import search_report as job
-    from quietcorpus.transforms.artefacts.word_index import IndexSource
-
-    settings = job.ReportSettings(exact_numbers(epsilons), given, queries, words, draws, seed)
-    place = None if output is None else absolute(output)
-    source = IndexSource.resolve("index", absolute(index))
-    opened = source.open("vectors")
-    if "search" in opened.manifest.parts:
-        opened = source.open("vectors", "search")
-    return job.report(opened, place, settings, progress=progress)

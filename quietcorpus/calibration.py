@@ -72,6 +72,8 @@ def calibrate_words(
         workers: the number of threads or processes here; None for one per processor.
         progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
         search: the engine that a release would use, as in `faiss-ivf:probes=32`; None for exact.
+            One that searches vectors is also compared with exact search, at every epsilon: how
+            often it finds the nearest word, and how fast. Speeds differ from run to run.
         document_epsilon: solve for the epsilon of a word that keeps whole documents to this one, at
             `document_delta`, whichever of their words are replaced; the three go together.
         document_delta: above 0 and below 1/10.

@@ -12,7 +12,6 @@ import quietcorpus as qc
 from .command import command
 from .options import (
     TOKENIZERS,
-    Numbers,
     new_place_option,
     provenance_option,
     quiet_option,
@@ -287,71 +286,6 @@ def show(index: str, words: Sequence[str]) -> Iterator[str]:
     description and, if they were built with --id or --keep, a line for each with its names.
     """
     yield from _shown(index, list(words))
-
-
-class _Probes(click.ParamType):
-    """A list of whole numbers above zero."""
-
-    name = "numbers"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, ...]:
-        number = click.IntRange(1)
-        return tuple(int(number.convert(part, param, ctx)) for part in value.split(","))
-
-
-@command(
-    "search-report",
-    group=index,
-    short_help="Compare exact and approximate search: recall, speed, N_w and S_w.",
-    note="; nothing was written",
-)
-@click.argument("place", metavar="INDEX")
-@click.option(
-    "--epsilons",
-    required=True,
-    type=Numbers(),
-    help="The grid of values, such as 5,10,15,20, each per unit of distance.",
-)
-@click.option("--output", help="The place for JSON and plots, still empty; none unless given.")
-@click.option(
-    "--probes", type=_Probes(), help="The numbers of lists to search; 8,32,128 unless given."
-)
-@click.option(
-    "--queries",
-    default=2048,
-    show_default=True,
-    type=click.IntRange(1),
-    help="The number of noisy vectors on which recall and speed are measured.",
-)
-@click.option(
-    "--words",
-    default=64,
-    show_default=True,
-    type=click.IntRange(1),
-    help="The number of words whose N_w and S_w are estimated.",
-)
-@click.option(
-    "--draws",
-    default=256,
-    show_default=True,
-    type=click.IntRange(2),
-    help="The number of draws for each of them.",
-)
-@seed_option("words and noise")
-@quiet_option
-def search_report(place: str, **given: Any) -> Iterator[str]:
-    """Compare the engines that find the words of noisy vectors, on the index at INDEX.
-
-    For every epsilon and engine, this measures how often it finds the nearest word (recall@1), how
-    many words one thread finds per second, and what a release by Madlib would do to words:
-    N_w and S_w, as `quietcorpus calibrate words` measures them. The engine faiss-ivf needs an index
-    that was built with --search.
-    """
-    from quietcorpus.pipelines.kinds.words.search_report import lines
-
-    yield from lines(qc.search_report(place, **given))
 
 
 def _shown(uri: str, words: list[str]) -> Iterator[str]:

@@ -100,7 +100,8 @@ def test_the_guides_to_words(desk: Desk) -> None:
         {
             "--output index": "--output searchable",
             "lists=512": "lists=8",
-            "search-report index": "search-report searchable",
+            "calibrate words index": "calibrate words searchable",
+            "probes=32": "probes=4",
         },
     )
     desk.run(rescaled)

@@ -65,9 +65,6 @@ def test_madlib_is_refused_in_one_line(workspace: Workspace, words: Words, codes
     assert workspace.error_of(done) == f"INDEX: {codes} {REMEDY}"
     done = workspace.run("calibrate", "compare", str(codes), str(codes), *arguments[2:])
     assert workspace.error_of(done) == f"A: {codes} {REMEDY}"
-    arguments = ("--epsilons", "5", "--output", "searched")
-    done = workspace.run("index", "search-report", str(codes), *arguments)
-    assert workspace.error_of(done) == f"index: {codes} {REMEDY}"
 
 
 @pytest.mark.slow

@@ -217,14 +217,6 @@ def test_a_search_of_no_use(workspace: Workspace, words: Changes, listed: Path, 
     workspace.assert_nothing_left()
 
 
-def test_a_report_on_codes_alone(workspace: Workspace, lee_file: Callable[[str], Path]) -> None:
-    options = ("--only", "codes", "--output", "small", "--provenance", "public")
-    built = workspace.run("index", "build", str(lee_file("lee_fasttext.vec")), *options)
-    assert built.returncode == 0, built.stderr
-    done = workspace.run("index", "search-report", "small", "--epsilons", "10")
-    assert "has no vectors" in workspace.error_of(done)
-
-
 def test_an_index_without_lists(workspace: Workspace, words: Changes) -> None:
     message = workspace.refused(words(search={"engine": "faiss-ivf"}))
     assert "has no inverted lists" in message

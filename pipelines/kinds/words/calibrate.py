@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import time
 from fractions import Fraction
 from typing import Any
 
@@ -12,14 +13,23 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.parquet as pq
 
-from quietcorpus.evaluation.calibration import Measured, Run, choose_words, held_draws, measure
+from quietcorpus.evaluation.calibration import (
+    Measured,
+    Run,
+    choose_words,
+    held_draws,
+    limited,
+    measure,
+)
 from quietcorpus.evaluation.demands import Design
 from quietcorpus.evaluation.neighbours import euclidean_neighbours, hamming_neighbours
+from quietcorpus.evaluation.recall import Recall, noisy_queries
 from quietcorpus.evaluation.solver import TRIALS, Solution, solve
 from quietcorpus.evaluation.tallies import child
 from quietcorpus.indexes.engines import vector_search
 from quietcorpus.indexes.search import (
     DEFAULT_PROBES,
+    EXACT,
     SearchEngine,
     SearchError,
     Searching,
@@ -45,6 +55,8 @@ RESULT, ROWS = "calibration.json", "calibration.parquet"
 RANKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 NEIGHBOURS_OF = 1000
 _VALIDATED_WORDS = 1000
+_QUERIES = 2048
+_WARM_UP = 16  # queries, after which kernels are compiled and lists are open
 
 
 def calibrate(
@@ -62,7 +74,8 @@ def calibrate(
         index: the index that a release would use.
         output: an absolute path of a folder or an object-store URI, still empty. The files are
             `calibration.json`, `calibration.parquet` (a row for each epsilon and word),
-            `calibration.png` and `calibration.svg`; they do not depend on `backend` and `workers`.
+            `calibration.png` and `calibration.svg`; they do not depend on `backend` and `workers`,
+            except for the speeds of a search.
         settings: the mechanism, the epsilons and the demands.
         backend, workers: see `quietcorpus.pipelines.kinds.words.calibrate_blocks.runner`.
         progress: whether to show a bar.
@@ -77,14 +90,22 @@ def calibrate(
     Output(output).require_writable()
     with Output(output).folder(last=RESULT) as folder:
         try:
-            steps = Steps(3 + bool(settings.demands), bar=progress)
+            search = _search(index, settings)
+            steps = Steps(3 + bool(settings.demands) + (search is not None), bar=progress)
             with runner(backend, workers) as run:
-                measured, solution = _measured(index, settings, run, steps, workers or processors())
+                measured, solution = _measured(
+                    index, search, settings, run, steps, workers or processors()
+                )
+            searched = None
+            if search is not None:
+                with steps.step("comparing the search with exact search"):
+                    searched = _searched(index, search, settings)
         except ValueError as error:  # from the pure layers, about numbers alone
             raise InputError(f"calibrate: {error}") from None
         with steps.step("looking at neighbours, and writing"):
+            neighbours = _neighbours(index, settings, measured)
             content = calibrate_report.content(
-                index.manifest, settings, measured, _neighbours(index, settings, measured), solution
+                index.manifest, settings, measured, neighbours, solution, searched
             )
             sink = io.BytesIO()
             pq.write_table(calibrate_report.rows(measured, index.vocabulary.terms), sink)
@@ -96,10 +117,16 @@ def calibrate(
 
 
 def _measured(
-    index: WordIndex, settings: WordSettings, run: Run, steps: Steps, processes: int
+    index: WordIndex,
+    search: VectorSearch | None,
+    settings: WordSettings,
+    run: Run,
+    steps: Steps,
+    processes: int,
 ) -> tuple[Measured, Solution | None]:
-    search = _search(index, settings)
-    simulated = simulator(settings.mechanism, index, search, settings.truncation, settings.tuning)
+    # A search that finds what exact search finds is simulated by the latter, which is quicker.
+    missing = search if settings.search.approximate else None
+    simulated = simulator(settings.mechanism, index, missing, settings.truncation, settings.tuning)
     seed = np.random.SeedSequence(settings.seed)
     size, weights = simulated.size, settings.weights
     count = settings.words
@@ -139,16 +166,41 @@ def _measured(
 
 
 def _search(index: WordIndex, settings: WordSettings) -> VectorSearch | None:
-    """Return the approximate search of a release; None if it finds what exact search finds."""
+    """Return the search among vectors that a release would use; None for the default one."""
     searching = settings.search
     if searching.engine not in engines_of(settings.mechanism):
         raise InputError(f"search: {searching.engine.value} is not for {settings.mechanism.value}")
-    if not searching.approximate:
+    if searching.engine in (SearchEngine.EXACT, SearchEngine.FAISS_BINARY_FLAT):
         return None
     try:
         return vector_search(searching, index.vectors, index.lists)
     except SearchError as error:
         raise InputError(f"search: {error}") from None
+
+
+def _searched(
+    index: WordIndex, search: VectorSearch, settings: WordSettings
+) -> list[tuple[Recall, float, float]]:
+    """Measure a search at every epsilon, in one thread, on noisy vectors as Madlib makes them.
+
+    Returns:
+        How often it finds the word that exact search finds, the words that it finds in a second,
+        and those that exact search finds.
+    """
+    exact, found = vector_search(EXACT, index.vectors), []
+    seed = child(np.random.SeedSequence(settings.seed), 3)
+    with limited():
+        for epsilon in settings.epsilons:
+            queries = noisy_queries(index.vectors, float(epsilon), _QUERIES, seed)
+            words, speeds = [], []
+            for one in (search, exact):
+                one.nearest(queries[:_WARM_UP])
+                begun = time.perf_counter()
+                words.append(one.nearest(queries))
+                speeds.append(len(queries) / (time.perf_counter() - begun))
+            same = int((words[0] == words[1]).sum())
+            found.append((Recall(same, len(queries)), speeds[0], speeds[1]))
+    return found
 
 
 def document_budget(

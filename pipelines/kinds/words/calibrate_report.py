@@ -15,6 +15,7 @@ import pyarrow as pa
 from quietcorpus.evaluation.calibration import Measured
 from quietcorpus.evaluation.demands import Demand
 from quietcorpus.evaluation.intervals import mean_over_blocks
+from quietcorpus.evaluation.recall import Recall
 from quietcorpus.evaluation.solver import Solution
 from quietcorpus.evaluation.tallies import WORDS_A_BLOCK
 from quietcorpus.indexes.search import EXACT, Searching
@@ -94,8 +95,12 @@ def content(
     measured: Measured,
     neighbours: dict[str, Any],
     solution: Solution | None,
+    searched: Sequence[tuple[Recall, float, float]] | None = None,
 ) -> dict[str, Any]:
     """Return all numbers, with everything that is needed to repeat them.
+
+    `searched` has, for each epsilon, the recall and the speed of the search that a release would
+    use, and the speed of exact search, in words a second.
 
     Quantiles are those of the words' estimates. Intervals are of the mean over words, at 95 %, from
     the blocks of words that share their noise
@@ -128,7 +133,9 @@ def content(
             **({} if settings.tuning is None else {"tuning": str(settings.tuning)}),
         },
         "by_epsilon": [
-            _row(manifest, settings, measured, e) for e in range(len(settings.epsilons))
+            _row(manifest, settings, measured, e)
+            | ({} if searched is None else {"search": _search(settings, *searched[e])})
+            for e in range(len(settings.epsilons))
         ],
         "neighbours": neighbours,
         "solution": None if solution is None else _solution(settings, solution),
@@ -205,6 +212,19 @@ def _row(
         "distinct": summary(measured.distinct[e], measured.blocks),
         "min_entropy": {"quantiles": quantiles(measured.min_entropy[e])},
         "max_entropy": {"quantiles": quantiles(measured.max_entropy[e])},
+    }
+
+
+def _search(settings: WordSettings, found: Recall, speed: float, exact: float) -> dict[str, Any]:
+    return {
+        "engine": str(settings.search),
+        "recall": {
+            "share": found.share,
+            "interval": list(found.interval),
+            "queries": found.queries,
+        },
+        "words_a_second": speed,
+        "words_a_second_exact": exact,
     }
 
 
@@ -307,11 +327,33 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
             f"{row['distinct']['quantiles'][2]:>7.0f}  "
             f"{row['matched']['by_mean']:>7.3g} {row['matched']['by_maximum']:>7.3g}"
         )
+    yield from _search_lines(found)
     yield ""
     neighbours = found["neighbours"]
     yield from neighbour_lines(neighbours["ranks"], neighbours["quantiles"])
     yield from _solution_lines(found)
     yield from _document_lines(found)
+
+
+def _search_lines(found: dict[str, Any]) -> Iterator[str]:
+    rows = [row for row in found["by_epsilon"] if "search" in row]
+    if not rows:
+        return
+    first = rows[0]["search"]
+    yield ""
+    yield (
+        f"{first['engine']} beside exact search, on {first['recall']['queries']:,} noisy vectors, "
+        "in one thread"
+    )
+    yield f"{'epsilon':>9}  {'recall@1':>8} {'95 % interval':>15}  {'words/s':>9} {'x exact':>7}"
+    for row in rows:
+        one = row["search"]
+        low, high = one["recall"]["interval"]
+        yield (
+            f"{row['epsilon']:>9.4g}  {one['recall']['share']:>8.3f} "
+            f"{f'{low:.3f}-{high:.3f}':>15}  {one['words_a_second']:>9,.0f} "
+            f"{one['words_a_second'] / one['words_a_second_exact']:>7.2f}"
+        )
 
 
 def neighbour_lines(ranks: Sequence[int], by_rank: Sequence[Sequence[float]]) -> Iterator[str]:

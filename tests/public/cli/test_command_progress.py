@@ -42,8 +42,6 @@ COMMANDS = {
     "index build-pool": "index build-pool texts.jsonl --encoder lsa --provenance public --output",
     "index build-candidates": "index build-candidates public.jsonl --provenance public "
     "--candidates 40 --clusters 4 --projections 20 --least-sentences 7 --most-sentences 5 --output",
-    "index search-report": "index search-report index --epsilons 1 --queries 64 --words 2 "
-    "--draws 8",
     "calibrate words": "calibrate words index --mechanism brr --epsilons 1 --words 64 --draws 50 "
     "--unchanged-at-most 0.9 --share 0.5 --output",
     "calibrate compare": "calibrate compare index other --epsilons 1 --words 64 --draws 50 "

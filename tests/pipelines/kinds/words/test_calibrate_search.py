@@ -1,0 +1,101 @@
+"""`calibrate words --search`: the numbers of an engine against brute force, and what is refused."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from noisy_queries import brute, clustered
+
+from quietcorpus.evaluation.recall import noisy_queries
+from quietcorpus.evaluation.tallies import child
+from quietcorpus.indexes import inverted_lists
+from quietcorpus.indexes.faiss_ivf import ListSearch
+from quietcorpus.indexes.search import EXACT, SearchEngine, Searching
+from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.word_index import WordIndex
+from quietcorpus.indexes.word_index_manifest import METRICS, IndexManifest
+from quietcorpus.pipelines.kinds.words.calibrate import calibrate
+from quietcorpus.pipelines.kinds.words.calibrate_report import WordSettings, lines
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.privatizers.words import WordMechanism
+
+COUNT = 600
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+WORDS = [f"w{a}{b}" for a in LETTERS for b in LETTERS][:COUNT]
+EPSILONS = (Fraction(2), Fraction(4))
+
+
+@pytest.fixture(scope="module")
+def index() -> WordIndex:
+    vectors = clustered(COUNT, 12)
+    apart = {metric: {"mean": "1", "maximum": "2", "largest_met": "2"} for metric in METRICS}
+    manifest = IndexManifest(
+        "public", None, {}, COUNT, 12, 64, "unicode-words-v2", 0, {}, apart, "t"
+    )
+    lists = inverted_lists.train(vectors, 20, seed=1, threads=1)
+    codes = np.zeros((COUNT, 1), np.uint64)
+    return WordIndex(manifest, Vocabulary(WORDS), vectors, codes, lambda: lists)
+
+
+def calibrated(index: WordIndex, output: Path, searching: Searching) -> dict[str, Any]:
+    settings = WordSettings(
+        WordMechanism.MADLIB, EPSILONS, words=10, draws=60, seed=1, search=searching
+    )
+    return calibrate(index, str(output), settings, workers=1)
+
+
+def test_the_numbers_are_those_of_brute_force(index: WordIndex, tmp_path: Path) -> None:
+    # Kills: recall at another epsilon, of other probes or of the exact search with itself; N_w of
+    # exact search under lists; a measured search where none was asked for.
+    assert index.lists is not None
+    exact, flat, some, every = (
+        calibrated(index, tmp_path / str(number), searching)
+        for number, searching in enumerate(
+            (
+                EXACT,
+                Searching(SearchEngine.FAISS_FLAT),
+                Searching(SearchEngine.FAISS_IVF, 1),
+                Searching(SearchEngine.FAISS_IVF, 20),
+            )
+        )
+    )
+    seed = child(np.random.SeedSequence(1), 3)
+    for number, epsilon in enumerate(EPSILONS):
+        rows = [found["by_epsilon"][number] for found in (exact, flat, some, every)]
+        assert "search" not in rows[0]
+        of_flat, of_some, of_every = (row["search"] for row in rows[1:])
+        queries = noisy_queries(index.vectors, float(epsilon), 2048, seed)
+        searched = ListSearch(index.lists, 1, index.vectors).nearest(queries)
+        share = float((searched == brute(index.vectors, queries)).mean())
+        assert of_some["recall"]["share"] == share < 1
+        low, high = of_some["recall"]["interval"]
+        assert low < share < high
+        assert of_flat["recall"]["share"] == of_every["recall"]["share"] == 1
+        assert of_some["engine"] == "faiss-ivf:probes=1"
+        for one in (of_flat, of_some, of_every):
+            assert min(one["words_a_second"], one["words_a_second_exact"]) > 0
+        assert rows[1]["unchanged"] == rows[0]["unchanged"] != rows[2]["unchanged"]
+        # The simulator for exact search rounds in float32, that for the lists does not.
+        assert rows[3]["unchanged"]["mean"] == pytest.approx(rows[0]["unchanged"]["mean"], abs=0.01)
+    table = list(lines(some))
+    head = table.index(
+        "faiss-ivf:probes=1 beside exact search, on 2,048 noisy vectors, in one thread"
+    )
+    shown = [float(line.split()[1]) for line in table[head + 2 : head + 4]]
+    shares = [row["search"]["recall"]["share"] for row in some["by_epsilon"]]
+    assert shown == pytest.approx(shares, abs=6e-4)
+    assert not [line for line in lines(exact) if "beside exact search" in line]
+
+
+def test_an_engine_that_the_index_does_not_serve(index: WordIndex, tmp_path: Path) -> None:
+    # Kills: a report that is begun before the engine is known to be of use.
+    bare = WordIndex(index.manifest, index.vocabulary, index.vectors, index.codes)
+    with pytest.raises(InputError, match="search: the index has no inverted lists"):
+        calibrated(bare, tmp_path / "out", Searching(SearchEngine.FAISS_IVF, 1))
+    with pytest.raises(InputError, match="probes: 21 is not allowed; give 1 to 20, the lists"):
+        calibrated(index, tmp_path / "out", Searching(SearchEngine.FAISS_IVF, 21))
+    assert not (tmp_path / "out").exists()
