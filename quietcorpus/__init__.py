@@ -48,7 +48,7 @@ from .releases import (
     vary,
     verify,
 )
-from .text_calibration import calibrate_public_texts, calibrate_rounds
+from .text_calibration import calibrate_public_texts
 
 if TYPE_CHECKING:
     from quietcorpus.pipelines.card.loading import LoadedRelease
@@ -77,7 +77,6 @@ __all__ = [
     "build_vocabulary",
     "calibrate_bags",
     "calibrate_public_texts",
-    "calibrate_rounds",
     "calibrate_sentences",
     "calibrate_words",
     "canaries",

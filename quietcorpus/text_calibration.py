@@ -21,7 +21,6 @@ from .arguments import (
 from .places import Place, absolute, process_restored
 
 if TYPE_CHECKING:
-    from quietcorpus.mechanisms.vote_rounds import PureRounds, Rounds
     from quietcorpus.pipelines.kinds.public_texts.calibrate_report import CalibratedVotes
 
 
@@ -104,41 +103,6 @@ def calibrate_public_texts(
         settings,
         progress=progress,
     )
-
-
-@checked
-@process_restored()
-def calibrate_rounds(
-    *,
-    epsilon: Number,
-    delta: Number | None = None,
-    noise: str = "gaussian",
-    share: Number = "0.2",
-) -> Rounds | PureRounds:
-    """Split a budget between two releases of public texts, of which the first narrows the pool.
-
-    Args:
-        epsilon: of both releases together.
-        delta: of both together, and of each; None with geometric noise alone.
-        noise: of both: `gaussian`, or `geometric`, whose delta is zero.
-        share: the first release's share of epsilon.
-
-    Returns:
-        The epsilons to give the two releases, `first` and `second`, and the `epsilon` of both
-        together. For Gaussian noise it is that of the exact composition, at `delta`, and there are
-        `noise_multipliers`; for geometric noise it is the plain sum.
-
-    Raises:
-        InputError: anything that a person can fix.
-    """
-    exact_delta = _delta_of(noise, delta)
-    between_0_and_1(share=float(exact(share)))
-    from quietcorpus.transforms.installed import require_installed
-
-    require_installed("dp_accounting", "flint", key="epsilon", extra="public-texts")
-    from quietcorpus.pipelines.kinds.public_texts import rounds as job
-
-    return job.calibrate(exact(epsilon), exact_delta, exact(share))
 
 
 def _delta_of(noise: str, delta: Number | None) -> Fraction | None:

@@ -17,7 +17,6 @@ from .audit import audit
 from .calibrate_bags import calibrate_bags
 from .calibrate_compare import calibrate_compare
 from .calibrate_public_texts import calibrate_public_texts
-from .calibrate_rounds import calibrate_rounds
 from .calibrate_sentences import calibrate_sentences
 from .calibrate_words import calibrate_words
 from .canaries import canaries
@@ -127,7 +126,6 @@ calibrate.add_command(calibrate_words)
 calibrate.add_command(calibrate_compare)
 calibrate.add_command(calibrate_sentences)
 calibrate.add_command(calibrate_public_texts)
-calibrate.add_command(calibrate_rounds)
 
 
 if __name__ == "__main__":

@@ -127,7 +127,7 @@ def test_the_guides_to_words(desk: Desk) -> None:
 @pytest.mark.nightly
 def test_the_guide_to_public_texts(desk: Desk) -> None:
     page = f"{GUIDES}/public-texts.md"
-    build, calibrated, evaluated, varied, narrowed, of_rounds, divided = blocks(page)
+    build, calibrated, evaluated, varied, narrowed, of_rounds = blocks(page)
     desk.spec("texts.yaml", page, {"pool: pool": "pool: pool\n  nearest: 5"}, 2)
     desk.run(build)
     desk.run(
@@ -141,13 +141,12 @@ def test_the_guide_to_public_texts(desk: Desk) -> None:
     desk.run(evaluated)
     desk.run(varied, {"examples/paraphrase.py": str(ROOT / "examples" / "paraphrase.py")})
     desk.run(lines(build)[0], {"--output pool": "--search ivf:lists=4 --output lists"})
-    for name, pool in (("first", "lists"), ("second", "pool-narrow")):
+    for name, pool in (("both", "lists"), ("first", "lists"), ("second", "pool-narrow")):
         changes = {"pool: pool": f"pool: {pool}\n  nearest: 5", "complaints-texts": name}
         desk.spec(f"{name}.yaml", page, changes | {"epsilon: 1 ": "epsilon: 20 "})
     desk.run(narrowed, {"--pool pool ": "--pool lists "})
     own = {"--pool pool": "--pool lists", "--nearest 500": "--nearest 5", "25000": "120"}
     assert "At epsilon 1, " in desk.run(of_rounds, own)
-    assert "together" in desk.run(divided)
 
 
 @pytest.mark.nightly

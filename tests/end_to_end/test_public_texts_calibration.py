@@ -16,6 +16,7 @@ import quietcorpus as qc
 from quietcorpus.evaluation.features import split
 from quietcorpus.indexes.pool import open_pool
 from quietcorpus.mechanisms.deep_candidate import on_grid
+from quietcorpus.mechanisms.vote_rounds import Rounds
 from quietcorpus.pipelines.kinds.public_texts.calibrate_report import lines
 
 if TYPE_CHECKING:
@@ -201,7 +202,7 @@ def test_two_releases_are_compared_with_one(here: Workspace, listed: Path) -> No
     # one; a narrowed pool by votes that noise did not change.
     found = qc.calibrate_public_texts(SOURCE, pools=["listed", "on"], rounds="0.2", **ROUNDS)
     (outcome, exact) = found.outcomes
-    split = qc.calibrate_rounds(epsilon="1", delta=1e-6, share="0.2")
+    split = Rounds.solved(Fraction(1), Fraction(1, 10**6), Fraction(1, 5))
     assert found.rounds == {1: (split.first, split.second)}
     of_two = [number for number, one in enumerate(found.tried) if one.rounds == 2]
     assert {found.tried[number].pool for number in of_two} == {"listed"}

@@ -24,10 +24,10 @@ from users_on_topics import corpus as users
 
 import quietcorpus as qc
 from quietcorpus.mechanisms.guarantees import UserPrivacy
+from quietcorpus.mechanisms.vote_rounds import Rounds as Split
 from quietcorpus.mechanisms.votes import Votes
 from quietcorpus.pipelines.card.verify import verify
 from quietcorpus.pipelines.kinds.public_texts.calibrate_report import lines
-from quietcorpus.pipelines.kinds.public_texts.rounds import lines as lines_of_rounds
 from quietcorpus.pipelines.schema.loading import load_spec
 
 if TYPE_CHECKING:
@@ -161,49 +161,6 @@ def test_canaries_of_the_second_release(
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.slow
-def test_the_command_splits_a_budget(workspace: Workspace) -> None:
-    # Kills: an option that is not passed on, lines of other numbers than the function's, and a
-    # refusal of more than one line.
-    given = ("calibrate", "rounds", "--epsilon", "2", "--delta", "1e-5")
-    done = workspace.run(*given, "--share", "0.3")
-    assert done.returncode == 0, done.stderr
-    split = qc.calibrate_rounds(epsilon=2, delta="1e-5", share=0.3)
-    assert split.first == Fraction(3, 5)
-    assert done.stdout.splitlines() == list(lines_of_rounds(split))
-    assert f"second    epsilon {float(split.second):g}, delta 1e-5; " in done.stdout
-    refused = workspace.run(*given, "--share", "0.9999")
-    assert workspace.error_of(refused).startswith("--share: no noise multiplier up to 64")
-    assert workspace.error_of(workspace.run(*given, "--share", "1")) == (
-        "--share: 1.0 is not between 0 and 1"
-    )
-    with pytest.raises(qc.InputError, match=r"^delta: 2\.0 is not between 0 and 1$"):
-        qc.calibrate_rounds(epsilon=1, delta=2)
-
-
-@pytest.mark.slow
-def test_the_command_splits_a_budget_of_geometric_noise(workspace: Workspace) -> None:
-    # Kills: numbers of a person that are rounded up past the budget, a delta that is asked for or
-    # made up, a refusal of more than one line.
-    given = ("calibrate", "rounds", "--epsilon", "12.345678", "--noise", "geometric")
-    done = workspace.run(*given, "--share", "0.1")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == [
-        "first     epsilon 1.234567; geometric noise",
-        "second    epsilon 11.111111; geometric noise",
-        "together  epsilon 12.345678, without a delta, by the plain sum, which is exact",
-        "ledger    a basic account of that epsilon has room for both, and no more",
-    ]
-    refused = workspace.run(*given, "--share", "0.0001")
-    assert workspace.error_of(refused) == "--share: a noise rate of 1.92813e-05 is below 0.0002"
-    refused = workspace.run(*given, "--delta", "1e-6")
-    assert workspace.error_of(refused).startswith("--delta: Gaussian noise needs it")
-    with pytest.raises(qc.InputError, match=r"^delta: Gaussian noise needs it, and no other ta"):
-        qc.calibrate_rounds(epsilon=1)
-    with pytest.raises(qc.InputError, match=r"^noise: 'laplace' is not known"):
-        qc.calibrate_rounds(epsilon=1, noise="laplace")
-
-
 GAUSSIAN = {"composition": "gaussian", "approximate_delta": 0}
 
 
@@ -234,7 +191,7 @@ def test_a_ledger_has_room_for_both_rounds_and_no_more(
         users(workspace)
         block = {"user": "author", "users": 1000, "strata": ...}
     folder = opened(workspace, {"definition": unit, "epsilon": 12, "delta": 1e-6} | GAUSSIAN)
-    split = qc.calibrate_rounds(epsilon=12, delta=1e-6, share="0.6")
+    split = Split.solved(Fraction(12), DELTA, Fraction(3, 5))
     specs = of_rounds(workspace, public_texts, rounds.pool, split, **block)
     planned = workspace.run("ledger", "plan", *map(str, specs), "--json")
     verdicts = [one["refused"] for one in json.loads(planned.stdout)]
@@ -271,7 +228,7 @@ def test_a_basic_account_adds_both_up(
     # Kills: a second release that a cap of their sum's worth does not stop.
     corpus(workspace)
     opened(workspace, {"definition": "document", "epsilon": 12, "delta": 1e-5})
-    split = qc.calibrate_rounds(epsilon=12, delta=1e-6, share="0.6")
+    split = Split.solved(Fraction(12), DELTA, Fraction(3, 5))
     assert split.first + split.second > 12
     specs = of_rounds(workspace, public_texts, rounds.pool, split)
     assert workspace.run("release", str(specs[0])).returncode == 0

@@ -18,10 +18,11 @@ from quietcorpus.indexes.pool import PoolManifest
 from quietcorpus.mechanisms.ballots import Ballots, Sums
 from quietcorpus.mechanisms.filters import Concentrated
 from quietcorpus.mechanisms.group_norms import GroupNorms
-from quietcorpus.mechanisms.guarantees import DocumentPrivacy, Spending, UserPrivacy
+from quietcorpus.mechanisms.guarantees import DocumentPrivacy, Spending, UserPrivacy, ceiling
 from quietcorpus.mechanisms.pure_votes import PureNorms, PureVotes, votes_at
 from quietcorpus.mechanisms.vote_estimates import can_smooth, least_texts
 from quietcorpus.mechanisms.vote_room import largest_pool, least_rounds, least_voters
+from quietcorpus.mechanisms.vote_rounds import PureRounds, Rounds
 from quietcorpus.mechanisms.vote_weights import weights
 from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
 from quietcorpus.transforms.artefacts.pool import CarriedEncoder, PoolSource
@@ -431,8 +432,15 @@ def _of_pool(voting: Voting, users: int | None, voters: str) -> str:
     )
 
 
+_EXACT = 12
+"""More digits than the epsilons of rounds have: rounded up, they would pass their budget."""
+
+
 def _of_rounds(voting: Voting) -> list[str]:
-    """Say which first release would narrow a public pool that has lists, if one would."""
+    """Split the budget between a first release, which narrows a pool with lists, and a second.
+
+    There is no line if the pool is not public, or if no first release would narrow it.
+    """
     votes, (strata, texts) = voting.votes, voting.shape
     public = voting.pool.open().manifest.guarantee is None
     if voting.search is None or not public:
@@ -442,7 +450,25 @@ def _of_rounds(voting: Voting) -> list[str]:
     if found is None:
         return []
     return [
-        f"a first release at epsilon {float(found.first):g} suffices to narrow the pool to those "
-        f"of its lists of about {float(of_a_list):,.0f} texts that stand out in a second one at "
-        f"epsilon {float(found.second):g} (`quietcorpus index narrow-pool`)"
+        f"a first release at epsilon {ceiling(found.first, _EXACT)} suffices to narrow the pool to "
+        f"those of its lists of about {float(of_a_list):,.0f} texts that stand out in a second one "
+        f"at epsilon {ceiling(found.second, _EXACT)} (`quietcorpus index narrow-pool`)",
+        _of_both(found),
     ]
+
+
+def _of_both(found: Rounds | PureRounds) -> str:
+    """Say what two releases cost together, and which account of a ledger has room for both."""
+    if isinstance(found, PureRounds):
+        return (
+            f"both together cost epsilon {ceiling(found.epsilon, _EXACT)}, without a delta, by the "
+            "plain sum, which is exact: a basic account of that epsilon has room for both"
+        )
+    first, second = (float(one) for one in found.noise_multipliers)
+    return (
+        f"both at delta {ceiling(found.delta)}, with noise multipliers of {first:g} and "
+        f"{second:g}, cost epsilon {ceiling(found.epsilon)} at that delta, by the exact "
+        "composition of two Gaussians, which an account of `composition: gaussian` and "
+        f"`approximate_delta: 0` counts; a basic one counts epsilon "
+        f"{ceiling(found.first + found.second)}, delta {ceiling(2 * found.delta)}"
+    )

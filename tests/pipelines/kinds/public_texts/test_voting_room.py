@@ -7,6 +7,7 @@ from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
+from quietcorpus.mechanisms.guarantees import ceiling
 from quietcorpus.mechanisms.pure_votes import PureVotes
 from quietcorpus.mechanisms.vote_room import least_rounds
 from quietcorpus.mechanisms.votes import Votes
@@ -58,7 +59,7 @@ def test_which_rounds_narrow_a_pool_with_lists() -> None:
     # Kills: rounds for a pool without lists, or for one that was narrowed; no rounds, or those of a
     # Gaussian, where noise is geometric.
     lists = {"search": SearchedLists(300, 30)}
-    _, rounds = said(**lists)
+    _, rounds, both = said(**lists)
     found = least_rounds(VOTES, Fraction(100), 1)
     assert found is not None
     assert rounds == (
@@ -66,12 +67,28 @@ def test_which_rounds_narrow_a_pool_with_lists() -> None:
         "of its lists of about 100 texts that stand out in a second one at epsilon "
         f"{float(found.second):g} (`quietcorpus index narrow-pool`)"
     )
+    assert both == (
+        "both at delta 1e-6, with noise multipliers of "
+        f"{float(found.noise_multipliers[0]):g} and {float(found.noise_multipliers[1]):g}, cost "
+        f"epsilon {ceiling(found.epsilon)} at that delta, by the exact composition of two "
+        "Gaussians, which an account of `composition: gaussian` and `approximate_delta: 0` "
+        f"counts; a basic one counts epsilon {ceiling(found.first + found.second)}, delta 2e-6"
+    )
     assert len(said(**lists, guarantee={"definition": "document"})) == 1
     # Its epsilons add up: 6 * 100 / .9 is above 3 * sqrt(2 * 100) / .1.
-    _, pure = said(**lists, votes=PureVotes(3, Fraction(1)))
+    _, pure, both = said(**lists, votes=PureVotes(3, Fraction(1)))
     assert pure.startswith("a first release at epsilon 0.1 suffices to narrow the pool to those")
     assert "in a second one at epsilon 0.9 (" in pure
+    assert both.startswith("both together cost epsilon 1, without a delta, by the plain sum")
     assert len(said(search=SearchedLists(30_000, 30))) == 1  # of one text each
+
+
+def test_rounds_keep_to_the_budget_as_they_are_printed() -> None:
+    # Kills: epsilons in six digits, of which 11.1112 passes a budget of 12.345729.
+    _, pure, both = said(search=SearchedLists(300, 30), votes=PureVotes(3, Fraction("12.345729")))
+    assert "at epsilon 1.234572 suffices" in pure
+    assert "at epsilon 11.111157 (" in pure
+    assert "cost epsilon 12.345729, without" in both
 
 
 def test_users_who_are_too_few_for_any_pool() -> None:
