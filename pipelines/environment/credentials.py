@@ -2,8 +2,18 @@
 
 A machine shows its commands to all its users, a cluster shows its jobs' options on its pages and in
 its logs, and a spec is kept and handed on. Secrets belong in the environment instead, or in files
-that it names. The secrets that are recognised are the master key, the values that this environment
-holds under a credential's name, any value that is given to such a name, and private keys.
+that it names. A text is refused for
+
+- the master key: its bytes, or its hexadecimal digits with anything between them;
+- a value that this environment holds under a credential's name, of eight characters or more;
+- a credential's name with a value: NAME=V, NAME: V, as neighbours in JSON or a tuple, or, of names
+  that are no word of a sentence, NAME V;
+- the beginning of a private key in PEM, OpenPGP's, PuTTY's or age's form;
+- a password in an address.
+
+Each is sought in the text as it is; without the escapes of URLs, JSON and XML; and in the bytes for
+which runs of hexadecimal and base64 digits stand in any of these. An encoding within an encoding,
+other digits, and a secret under a name that says nothing are not seen.
 """
 
 from __future__ import annotations
@@ -11,13 +21,11 @@ from __future__ import annotations
 import base64
 import datetime
 import html
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import pairwise
-from urllib.parse import unquote, unquote_plus
+from urllib.parse import unquote, unquote_plus, unquote_to_bytes
 
 from quietcorpus.transforms.errors import InputError, key_shown
 
@@ -46,16 +54,11 @@ _HARMLESS = re.compile(r"[/~$.].*|[0-9]{1,2}|true|false|yes|no|on|off|none|null"
 _NAME = r"(?<![\w.-])([\w.-]++)"
 _QUOTES = r"""["'\\\s]*+"""
 _VALUE = r"([^\s\"'\\,;&}\]]{1,6})"
-_TAG = r"<[^<>]{1,200}+>\s*+"
 _NAMED = [
     re.compile(form)
     for form in (
-        # NAME=V, NAME: V, {"name": NAME, "value": V}, <property name="NAME" value="V"/>
+        # NAME=V, NAME: V, {"name": NAME, "value": V}
         rf"{_NAME}(?={_QUOTES}(?:,{_QUOTES})?(?:value{_QUOTES})?[=:]{_QUOTES}{_VALUE})",
-        # <NAME>V</NAME>, and not a word in angle brackets
-        rf"(?<=<){_NAME}(?=(?:\s[^<>]*+)?>\s*+([^\s<]{{1,6}})[^<]*+</)",
-        # <entry key="NAME">V</entry>, <name>NAME</name><value>V</value>
-        rf"{_NAME}(?=\s*+(?:[\"'\\]++\s*+>|(?:{_TAG}){{2,4}}+)\s*+([^\s<]{{1,6}}))",
         # ("NAME", "V")
         rf"{_NAME}(?=\\?[\"']\s*+,\s*+\\?[\"']{_VALUE})",
         # NAME V, of names that are no word of a sentence, and not $NAME or a file
@@ -66,39 +69,17 @@ _NAMED = [
 # RFC 3986, 3.2.1: userinfo. In a web address a name alone may be a token; in others it is a
 # container's.
 _PASSWORD = re.compile(r"://[^/?#\s:@]*:[^/?#\s@]+@|https?://[^/?#\s@]+@", re.IGNORECASE)
-# JSON's, C's and XML's
-_ESCAPE = re.compile(
-    r"\\x([0-9a-f]{2})|\\(?:u|U0000)([0-9a-f]{4})|(?:\\u\{|&#x)0*+([0-9a-f]{1,5})[;}]?"
-    r"|&#0*+([0-9]{1,6});?|(&[a-z][a-z0-9]{1,31};)|\\([0-7]{1,3})|\\(.)",
-    re.DOTALL | re.IGNORECASE,
-)
-# Private keys in PEM (RFC 7468), OpenSSH's, OpenPGP's, PuTTY's and age's forms, and the headers of
-# an encrypted one (RFC 1421), whose content looks like any other random bytes.
 _PRIVATE_KEY = re.compile(
-    r"BEGIN[\s_]+(?:[A-Z0-9]+[\s_]+)*PRIVATE[\s_]+KEY|PuTTY-User-Key-File-\d|AGE-SECRET-KEY-1"
-    r"|Proc-Type\W{1,8}4\W{1,8}ENCRYPTED|DEK-Info\W{1,8}[A-Z0-9]",
+    r"BEGIN[\s_]+(?:[A-Z0-9]+[\s_]+)*PRIVATE[\s_]+KEY|PuTTY-User-Key-File-\d|AGE-SECRET-KEY-1",
     re.IGNORECASE,
 )
-# Their content without the lines around it, in DER: PKCS#8 (RFC 5958), plain by its algorithms and
-# encrypted by PKCS#5 or #12; PKCS#1's RSA keys; SEC 1's of curves (RFC 5915); OpenSSH's own.
-_LENGTH = r"(?:[\x00-\x7f]|\x81.|\x82..)"
-_ALGORITHM = (
-    r"(?:\x09\x2a\x86\x48\x86\xf7\x0d\x01[\x01\x03][\x01\x0a]|\x07\x2a\x86\x48\xce|\x03\x2b\x65)"
-)
-_PRIVATE_KEY_BYTES = re.compile(
-    rf"\x30{_LENGTH}(?:\x02\x01[\x00\x01]\x30{_LENGTH}\x06{_ALGORITHM}"
-    rf"|\x30{_LENGTH}\x06[\x09\x0a]\x2a\x86\x48\x86\xf7\x0d\x01(?:\x05|\x0c\x01)"
-    r"|\x02\x01\x00\x02(?:\x81[\x41-\xff]|\x82[\x01-\x08].)\x00|\x02\x01\x01\x04[\x1c-\x42])"
-    r"|openssh-key-v1\x00",
-    re.DOTALL,
-)
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)  # JSON's
+_SHORT = {"n": "\n", "r": "\r", "t": "\t"}
 # The shortest runs hold the shortest secret.
 _HEXADECIMAL = re.compile(r"[0-9A-Fa-f]{16,}")
-_BASE32 = re.compile(r"[A-Za-z2-7]{13,}")
 _BASE64 = re.compile(r"[A-Za-z0-9_-]{11,}")
 _LEGIBLE = re.compile(r"[^\x00-\x08\x0e-\x1f\x7f-\x9f\ufffd]{8,}")
 _LONGEST_DECIMAL = 1 << 12  # bits
-_NESTED = 3  # encodings within encodings: JSON in a URL's parameter in base64
 _SHORTEST = 8  # a shorter value occurs by chance in many texts
 
 
@@ -148,90 +129,37 @@ class _Secrets:
         with suppress(InputError):  # a bad key is refused where it is needed
             self._key = configured_master_key()
         self._held = {
-            name: _encoded(value)
+            name: os.fsencode(value)
             for name, value in os.environ.items()
             if _names_a_secret(name) and len(value) >= _SHORTEST
         }
 
     def found_in(self, name: str, value: str) -> str | None:
         """Describe the secret in a value or its name, without repeating it; None without one."""
-        texts, decoded = _readings(f"{name}={value}")
-        if self._key:
-            raw = self._key.decode("latin-1")
-            if any(_holds_key(text, self._key) for text in texts) or any(
-                raw in data for data in decoded
-            ):
-                return "holds the master key"
-        for variable, writings in self._held.items():
-            if any(writing in one for one in texts | decoded for writing in writings):
+        texts, data = _readings(f"{name}={value}")
+        if self._key and (
+            any(self._key in one for one in data)
+            or any(self._key.hex() in _digits(text) for text in texts)
+        ):
+            return "holds the master key"
+        for variable, held in self._held.items():
+            if any(held in one for one in data):
                 return f"holds what {variable} is set to"
         named = {(name, value)} if value else set()
         for text in texts:
             named.update(pair for form in _NAMED for pair in form.findall(text))
-            named.update(_paired(_json(text)))
         if any(_gives_a_secret(*pair) for pair in named):
             return "gives a value to a name that credentials have"
-        if any(map(_PRIVATE_KEY.search, texts)) or any(map(_PRIVATE_KEY_BYTES.search, decoded)):
+        if any(map(_PRIVATE_KEY.search, texts)):
             return "holds a private key"
-        if any(_PASSWORD.search(text) for text in texts):
+        if any(map(_PASSWORD.search, texts)):
             return "has a password in an address"
         return None
 
 
-def _encoded(secret: str) -> set[str]:
-    """Return a secret and its bytes in common encodings, each byte as a letter of Latin-1."""
-    writings = {secret}
-    for encoding in ("utf-8", "utf-16-le", "utf-16-be", "latin-1"):
-        errors = "surrogatepass" if "16" in encoding else "surrogateescape"
-        with suppress(UnicodeEncodeError):
-            writings.add(secret.encode(encoding, errors).decode("latin-1"))
-    return writings
-
-
-def _holds_key(text: str, key: bytes) -> bool:
-    digits = re.sub(r"[^0-9a-f]", "", text.lower().replace("0x", ""))  # whatever is between them
-    # Java's bytes have a sign; elsewhere "-" is between them.
-    signed = re.sub(r"-([0-9]{1,3})(?![0-9])", lambda m: f",{-int(m[1]) % 256}", text)
-    numbers = {re.sub(r"[^0-9]+", ",", form) for form in (text, signed)}
-    return (
-        key.hex() in digits
-        or any(",".join(map(str, key)) in form for form in numbers)
-        or any(str(int.from_bytes(key)) in form for form in numbers)
-        or key.decode("latin-1") in text
-        or os.fsdecode(key) in text
-    )
-
-
-def _json(text: str) -> object:
-    """Parse the JSON object or list that a text holds; return None if it holds none."""
-    starts = [place for place in (text.find("{"), text.find("[")) if place >= 0]
-    if not starts:
-        return None
-    try:
-        return json.JSONDecoder(strict=False).raw_decode(text, min(starts))[0]
-    except (ValueError, RecursionError):
-        return None
-
-
-def _paired(content: object) -> Iterator[tuple[str, str]]:
-    """Yield names with the value beside them: in an object's fields, or next in a list."""
-    waiting = [content]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict):
-            value = {str(key).lower(): value for key, value in one.items()}.get("value")
-            pairs = [(field, value) for field in one.values()] if value else []
-            waiting.extend(one.values())
-        elif isinstance(one, list):
-            pairs = list(pairwise(one))
-            waiting.extend(one)
-        else:
-            continue
-        yield from (
-            (name, "..." if isinstance(value, dict | list) else str(value))
-            for name, value in pairs
-            if isinstance(name, str)
-        )
+def _digits(text: str) -> str:
+    """Return all hexadecimal digits of a text, without what stands between them."""
+    return re.sub(r"[^0-9a-f]", "", text.lower().replace("0x", ""))
 
 
 def _gives_a_secret(name: str, value: str) -> bool:
@@ -247,44 +175,35 @@ def _names_a_secret(name: str) -> bool:
     )
 
 
-def _readings(text: str) -> tuple[set[str], set[str]]:
-    """Return a text and what it says once encodings are undone, and all bytes that were decoded.
+def _readings(text: str) -> tuple[set[str], set[bytes]]:
+    """Return a text with its escapes and without, and the bytes of these and of their digits.
 
-    Bytes are given as Latin-1. Only what is legible in them is a text, which may hold names and
-    further encodings, so that the work is in proportion to the text.
+    Of decoded digits, what is legible is a text, too.
     """
-    texts = new = {text}
-    decoded: set[str] = set()
-    for _ in range(_NESTED):
-        data = {data for text in new for data in _decoded(text)}
-        decoded |= {one.decode("latin-1") for one in data}
-        found = {reading for text in new for reading in _unescaped(text)}
-        for one in data:  # without the zeros of UTF-16
-            found.update(_LEGIBLE.findall(one.replace(b"\0", b"").decode("utf-8", "replace")))
-        new = found - texts
-        texts = texts | new
-    return texts, decoded
+    texts = {text, unquote(text), unquote_plus(text), html.unescape(text), _unescaped(text)}
+    decoded = {data for one in texts for data in _decoded(one)}
+    data = {_bytes(one) for one in texts} | {unquote_to_bytes(_bytes(text))}
+    for one in decoded:
+        texts.update(_LEGIBLE.findall(one.decode("utf-8", "replace")))
+    return texts, data | decoded
 
 
-def _unescaped(text: str) -> Iterator[str]:
-    yield unquote(text, encoding="latin-1")
-    yield unquote_plus(text, encoding="latin-1")
-    plain = _ESCAPE.sub(_character, text)
-    yield plain.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")  # joins pairs
+def _bytes(text: str) -> bytes:
+    try:
+        return text.encode("utf-8", "surrogateescape")  # as in arguments that are no UTF-8
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
 
 
-def _character(escape: re.Match[str]) -> str:
-    if digits := escape[1] or escape[2] or escape[3]:
-        return chr(int(digits, 16))
-    if escape[4]:
-        return chr(int(escape[4]))
-    if escape[5]:
-        return html.unescape(escape[5])
-    return chr(int(escape[6], 8)) if escape[6] else escape[7]
+def _unescaped(text: str) -> str:
+    plain = _ESCAPE.sub(
+        lambda found: chr(int(found[1], 16)) if found[1] else _SHORT.get(found[2], found[2]), text
+    )
+    return plain.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")  # joins pairs
 
 
 def _decoded(text: str) -> Iterator[bytes]:
-    """Yield what a text's runs of hexadecimal, base32 and base64 digits stand for."""
+    """Yield what a text's runs of hexadecimal and base64 digits stand for."""
     # Tools that encode wrap their lines.
     forms = {text, re.sub(r"(?:\s|\\n)+", "", text)}
     forms = {form.replace("+", "-").replace("/", "_") for form in forms}
@@ -292,11 +211,6 @@ def _decoded(text: str) -> Iterator[bytes]:
     for run in {run for form in forms for run in _HEXADECIMAL.findall(form)}:
         for part in (run, run[1:]):
             yield bytes.fromhex(part[: len(part) // 2 * 2])
-    for run in {run for form in forms for run in _BASE32.findall(form)}:
-        for start in range(8):
-            part = run[start:].upper()
-            part = part[: len(part) - (len(part) % 8 in (1, 3, 6))]
-            yield base64.b32decode(part + "=" * (-len(part) % 8))
     for run in {run for form in forms for run in _BASE64.findall(form)}:
         for start in range(4):
             part = run[start:]

@@ -441,7 +441,7 @@ class _Voter:
         """Return the places of its votes among all sums, and the votes, int64 and float64 (n,)."""
         labels, counts = np.unique(self.labels, return_counts=True)
         every = np.ravel_multi_index(np.ix_(labels, items), voting.shape).ravel()
-        found = np.repeat(counts, len(items)) * float(voting.votes.weight)
+        found = np.repeat(counts, len(items)).astype(np.float64) * voting.votes.weight
         if isinstance(voting, UserVoting):
             most = tuple(voting.norms.most.values())[self.group]
             order = 1 if isinstance(voting.votes, PureVotes) else 2
