@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -104,17 +106,35 @@ class Blind(Keystream):
         return super().addresses("", range(count), [b""] * count)
 
 
-Deviations = set[tuple[str, int, Fraction]]
-"""Noise multipliers of Gaussian noise: the stage, the number of the draw, and sigma."""
+@dataclass
+class Given:
+    """What the mechanisms of one release were given, in place of which they got something else.
+
+    Attributes:
+        sums: the exact sums, call after call.
+        terms: the exact sums by term of a private vocabulary.
+        drawn: the multipliers of Gaussian noise: its stage, the number of its step, and sigma.
+    """
+
+    sums: list[npt.NDArray[np.int64]] = field(default_factory=list)
+    terms: dict[bytes, int] = field(default_factory=dict)
+    drawn: set[tuple[str, int, Fraction]] = field(default_factory=set)
+
+    def without(self, other: Given) -> list[list[int]]:
+        """Return what another release's sums lack of these: those by term last."""
+        pairs = zip(self.sums, other.sums, strict=True)
+        terms = sorted(self.terms.keys() | other.terms.keys())
+        by_term = (self.terms.get(term, 0) - other.terms.get(term, 0) for term in terms)
+        return [
+            *((more - less).ravel().tolist() for more, less in pairs),
+            [number for number in by_term if number],
+        ]
 
 
 @contextmanager
-def replayed() -> Iterator[Deviations]:
-    """Have every mechanism put out the same, whatever it is given, for inputs of one shape.
-
-    Yields the noise multipliers that Gaussian noise is drawn with.
-    """
-    drawn_with: Deviations = set()
+def replayed() -> Iterator[Given]:
+    """Have every mechanism put out the same, whatever it is given, for inputs of one shape."""
+    given_here = Given()
     with pytest.MonkeyPatch.context() as patch:
         stage = ReleaseKey.stage
 
@@ -125,22 +145,25 @@ def replayed() -> Iterator[Deviations]:
             return stream
 
         patch.setattr(ReleaseKey, "stage", blind)
-        gaussian = _of(ClippedSum.release, 1, _sums)
-        steps = Training.noisy
-
-        def noisy(mechanism: ClippedSum, *given: Any) -> Any:
-            drawn_with.add(("sums", step[-1], mechanism.noise_multiplier))
-            return gaussian(mechanism, *given)
+        step = [0]
 
         def of_step(training: Training, number: int, *given: Any) -> Any:
             step.append(number)
-            return steps(training, number, *given)
+            return own_step(training, number, *given)
 
-        step = [0]
+        def made_up(sums: np.ndarray) -> np.ndarray:
+            given_here.sums.append(sums.copy())
+            return (_MADE_UP[: sums.size] * 1000).reshape(sums.shape)
+
+        def noisy(mechanism: ClippedSum, *given: Any) -> Any:
+            given_here.drawn.add(("sums", step[-1], mechanism.noise_multiplier))
+            return gaussian(mechanism, *given)
+
+        own_step, gaussian = Training.noisy, _of(ClippedSum.release, 1, made_up)
         patch.setattr(Training, "noisy", of_step)
         patch.setattr(ClippedSum, "release", noisy)
-        patch.setattr(PureVotes, "noisy", _of(PureVotes.noisy, 1, _sums))
-        patch.setattr(Histogram, "release", _of(Histogram.release, 1, _sums))
+        patch.setattr(PureVotes, "noisy", _of(PureVotes.noisy, 1, made_up))
+        patch.setattr(Histogram, "release", _of(Histogram.release, 1, made_up))
         patch.setattr(DistanceDraws, "draw", _of(DistanceDraws.draw, 1, np.zeros_like))
         drawn = ExponentialMechanism.draw
         patch.setattr(ExponentialMechanism, "draw", _of(drawn, 1, np.zeros_like))
@@ -150,14 +173,15 @@ def replayed() -> Iterator[Deviations]:
         patch.setattr(brr, "flip", _of(brr.flip, 0, np.zeros_like))
         patch.setattr(bags, "add_noise", _of(bags.add_noise, 4, np.zeros_like))
 
-        def select(own: Any, terms: Sequence[bytes], *_: Any) -> np.ndarray:
+        def select(own: Any, terms: Sequence[bytes], sums: Sequence[int], *_: Any) -> np.ndarray:
+            given_here.terms.update(zip(terms, sums, strict=True))
             if isinstance(own, UserVocabulary):
-                drawn_with.add(("vocabulary", 0, own.noise.noise_multiplier))
+                given_here.drawn.add(("vocabulary", 0, own.noise.noise_multiplier))
             return np.array([term in _SELECTED for term in terms], dtype=np.bool_)
 
         for selection in (ThresholdedVocabulary, UserVocabulary):
             patch.setattr(selection, "select", select)
-        yield drawn_with
+        yield given_here
 
 
 def _of(own: Any, place: int, made_up: Any) -> Any:
@@ -167,10 +191,6 @@ def _of(own: Any, place: int, made_up: Any) -> Any:
         return own(*given[:place], made_up(given[place]), *given[place + 1 :], **named)
 
     return made
-
-
-def _sums(exact: np.ndarray) -> np.ndarray:
-    return (_MADE_UP[: exact.size] * 1000).reshape(exact.shape)
 
 
 def make_more_artefacts() -> None:
@@ -195,11 +215,14 @@ _UNKNOWN = ["zebra zebra.", "", f"zebra {WORDS[3]}."]
 _ODD = ("", "zebra zebra.", " ".join(WORDS[:9] * 9), "\u4e2d\u6587\u3002")
 
 
-def write_corpus(name: str, *, other: bool) -> None:
+def write_corpus(name: str, *, other: bool, unit: bool = False) -> None:
     """Write the corpus that a release of this name is made of, or one that differs from it.
 
     They agree in what cards call not protected: the number of documents, and in releases of words
     and of sentences the number of either in each. Votes of users agree in nothing.
+
+    With `unit`, the corpus has one more unit of privacy: three words in one document, a document,
+    or a user whose documents are spread over it.
     """
     kind = ALL[name]
     texts = TEXTS[: -len(_UNKNOWN)] + _UNKNOWN
@@ -217,15 +240,35 @@ def write_corpus(name: str, *, other: bool) -> None:
         "plan": ["ab"[int(author[1:]) % 2] for author in authors],
         "label": ["ab"[(n + other) % 2] if n % 5 else "b" for n in range(count)],
     }
-    pq.write_table(pa.table(columns), "corpus.parquet", row_group_size=50)
+    table = pa.table(columns)
+    if unit:
+        table = _with_unit(table, kind)
+    pq.write_table(table, "corpus.parquet", row_group_size=50)
 
 
-def files_of(name: str, *, other: bool) -> Mapping[str, bytes]:
-    """Make a release of this name, of either corpus; return its files, of the card what is its own.
+_PLACES = (0, 20, 60, 70)
 
-    What is rendered from the card, its day and the digests of these are left out.
+
+def _with_unit(table: pa.Table, kind: Mapping[str, Any]) -> pa.Table:
+    rows = table.to_pylist()
+    if "precision" in kind:
+        for row in rows[5:6]:
+            row["text"] += f" {WORDS[0]} {WORDS[0]} {WORDS[4]}"
+    else:
+        for place in _PLACES if "user" in kind else _PLACES[:1]:
+            text = " ".join(WORDS[place // 10 :] * 25)
+            label = "ab"[place % 20 == 0]
+            unit = {"text": text, "author": "t0", "key": f"t{place}", "plan": "a", "label": label}
+            rows.insert(place, unit)
+    return pa.Table.from_pylist(rows, table.schema)
+
+
+def files_of(name: str, *, other: bool, unit: bool = False) -> Mapping[str, bytes]:
+    """Make a release of this name, of a corpus of `write_corpus`; return its files.
+
+    Of the card, what is rendered from it, its day and the digests of these are left out.
     """
-    write_corpus(name, other=other)
+    write_corpus(name, other=other, unit=unit)
     publish(name, _KEPT if "kept" in name else None, ALL)
     out = Path(f"out-{name}")
     files = {str(path.relative_to(out)): path for path in sorted(out.rglob("*")) if path.is_file()}

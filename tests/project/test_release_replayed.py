@@ -17,12 +17,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from golden_releases import fixed, spec_of
-from replayed import ALL, Deviations, files_of, make_more_artefacts, replayed
+from replayed import ALL, Given, files_of, make_more_artefacts, replayed
 
-from quietcorpus.mechanisms.clipped_sum import ClippedSum
+from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
+from quietcorpus.mechanisms.sampled_users import SampledUsers
 from quietcorpus.mechanisms.skip_gram import Vectors
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.jobs.kind import prepare
+from quietcorpus.pipelines.kinds.public_texts.voting import PublicTextsKind
 from quietcorpus.pipelines.kinds.word_embeddings import training
 from quietcorpus.transforms import histogram
 from quietcorpus.transforms.privatizers.bags import BagPrivatizer
@@ -31,14 +33,15 @@ from quietcorpus.transforms.privatizers.rows import ORDER
 from quietcorpus.transforms.privatizers.sentences import NoisySum
 from quietcorpus.transforms.privatizers.words import WordPrivatizer
 from quietcorpus.transforms.shards import staged_content
+from quietcorpus.transforms.users import cooccurrence, users
 
 
 class Both(NamedTuple):
-    """The files of a release of either corpus, and the Gaussian noise that both were drawn with."""
+    """The files of a release of either corpus, and what the mechanisms of each were given."""
 
     first: Mapping[str, bytes]
     second: Mapping[str, bytes]
-    drawn: Deviations
+    given: tuple[Given, Given]
 
     @property
     def different(self) -> list[str]:
@@ -46,12 +49,23 @@ class Both(NamedTuple):
         return [path for path, content in self.first.items() if content != self.second[path]]
 
 
-def released(name: str, plant: Callable[[pytest.MonkeyPatch], None] | None = None) -> Both:
-    """Release both corpora, by code with this fault planted, if any."""
-    with replayed() as drawn, pytest.MonkeyPatch.context() as patch:
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def one(
+    name: str, *, other: bool, unit: bool = False, plant: Plant | None = None
+) -> tuple[Mapping[str, bytes], Given]:
+    with replayed() as given, pytest.MonkeyPatch.context() as patch:
         if plant:
             plant(patch)
-        return Both(files_of(name, other=False), files_of(name, other=True), drawn)
+        return files_of(name, other=other, unit=unit), given
+
+
+def released(name: str, plant: Plant | None = None) -> Both:
+    """Release both corpora, by code with this fault planted, if any."""
+    first, of_first = one(name, other=False, plant=plant)
+    second, of_second = one(name, other=True, plant=plant)
+    return Both(first, second, (of_first, of_second))
 
 
 both = functools.cache(released)
@@ -75,7 +89,7 @@ def test_what_is_released_follows_from_noisy_outputs_alone(name: str) -> None:
 def test_a_ledger_is_charged_the_noise_that_is_drawn(name: str) -> None:
     # A Gaussian of sigma costs 1 / (2 sigma^2), and a selection half its delta besides. Kills: a
     # vocabulary, a step or a group that a kind leaves out of its cost, or its card.
-    kind, drawn = prepare(spec_of(name, kinds=ALL)), both(name).drawn
+    kind, drawn = prepare(spec_of(name, kinds=ALL)), both(name).given[0].drawn
     card = json.loads(both(name).first["release.json"])
     whole = Card.model_validate(card | {"created": "2026-01-01", "readme_sha256": "0" * 64})
     charged = whole.mechanism.charged([stage.parameters for stage in whole.budget.stages])
@@ -86,6 +100,88 @@ def test_a_ledger_is_charged_the_noise_that_is_drawn(name: str) -> None:
         assert 0 <= charged.rho - rho < Fraction(1, 10**9)
         private = ALL[name].get("vocabulary", {}).get("private")
         assert charged.delta == (Fraction(str(private["delta"])) / 2 if private else 0)
+
+
+OF_SUMS = [
+    name for name in ALL if not name.startswith(("words", "sentence")) and "kept" not in name
+]
+
+
+def added(name: str, plant: Plant | None = None) -> list[list[list[int]]]:
+    """What one more unit adds to all that the mechanisms are given, in either corpus."""
+    without = both(name).given if plant is None else released(name, plant).given
+    return [
+        one(name, other=bool(n), unit=True, plant=plant)[1].without(own)
+        for n, own in enumerate(without)
+    ]
+
+
+def require_own_part(name: str, plant: Plant | None = None) -> None:
+    """Fail unless what a unit adds is the same in either corpus, and within the norm."""
+    first, second = added(name, plant)
+    assert first == second
+    assert any(map(any, first))
+    kind = prepare(spec_of(name, kinds=ALL))
+    *sums, terms = first
+    if "precision" in ALL[name]:
+        assert all(sum(map(abs, own)) <= 3 for own in first)
+        assert set(terms) <= {1}
+    elif isinstance(kind, PublicTextsKind) and kind.spec.is_pure:
+        assert all(0 < sum(own) <= kind.voting.votes.norm for own in sums)
+    else:
+        norms = json.loads(both(name).first["release.json"])["mechanism"].get("norms", {})
+        most = norms.get("a", STEPS)
+        assert all(0 < sum(number**2 for number in own) <= most**2 for own in sums)
+        assert sum(number**2 for number in terms) <= STEPS**2
+
+
+@pytest.mark.parametrize("name", OF_SUMS)
+def test_one_unit_adds_its_own_part_whatever_else_is_in_the_corpus(name: str) -> None:
+    # Kills: a part that follows from other units' (a mean of a batch, a place that is taken, a
+    # share of all), a user who is one in each file, or of another group, and more than a norm.
+    require_own_part(name)
+
+
+def by_batch(patch: pytest.MonkeyPatch) -> None:
+    """A user is another one in each batch."""
+    own = users.Users.digests
+
+    def digests(those: users.Users, documents: Any, key: Any) -> list[bytes | None]:
+        place = int(documents.rows[0]) % 251
+        return [
+            found and bytes(byte ^ place for byte in found) for found in own(those, documents, key)
+        ]
+
+    patch.setattr(users.Users, "digests", digests)
+
+
+def of_the_largest(patch: pytest.MonkeyPatch) -> None:
+    """A user of any group has the largest group's norm."""
+    patch.setattr(cooccurrence, "norm_of_group", lambda _, norms: max(norms))
+
+
+def by_number(patch: pytest.MonkeyPatch) -> None:
+    """A user's update is rounded by bits of its place among all users."""
+    own = SampledUsers._dither
+
+    def dither(these: SampledUsers, number: int, step: int, shape: tuple[int, ...]) -> Any:
+        return np.roll(own(these, 0, step, shape), number)
+
+    patch.setattr(SampledUsers, "_dither", dither)
+
+
+@pytest.mark.parametrize(
+    ("name", "plant"),
+    [
+        ("public-texts, users", by_batch),
+        ("word-embeddings, budgets", of_the_largest),
+        ("word-embeddings, sgd", by_number),
+    ],
+)
+def test_parts_of_others_are_found(name: str, plant: Plant) -> None:
+    # Kills: a unit that such faults do not touch.
+    with pytest.raises(AssertionError):
+        require_own_part(name, plant)
 
 
 def of_empty_sums(patch: pytest.MonkeyPatch) -> None:
@@ -191,8 +287,6 @@ def of_untouched_words(patch: pytest.MonkeyPatch) -> None:
         ("word-embeddings, sgd", of_untouched_words),
     ],
 )
-def test_a_second_look_at_texts_is_found(
-    name: str, plant: Callable[[pytest.MonkeyPatch], None]
-) -> None:
+def test_a_second_look_at_texts_is_found(name: str, plant: Plant) -> None:
     # Kills: corpora that are alike in what such faults look at, or noise that is not replayed.
     assert released(name, plant).different != []
