@@ -96,8 +96,8 @@ class Pair:
     def _project(self, times: int) -> None:
         from fractions import Fraction
 
-        from quietcorpus.mechanisms.euclidean_noise import EuclideanNoise
-        from quietcorpus.mechanisms.projected_mean import STEPS, ProjectedMean
+        from quietcorpus.mechanisms.noise.euclidean_noise import EuclideanNoise
+        from quietcorpus.mechanisms.sentences.projected_mean import STEPS, ProjectedMean
         from quietcorpus.pipelines.audit.inputs import fresh_stream
 
         law = ProjectedMean(Fraction(2), 6)
@@ -166,9 +166,9 @@ def write_runs(folder: Path) -> dict[str, tuple[Found, float]]:
         independent_deviations,
         largest,
     )
-    from quietcorpus.mechanisms.clipped_sum import ClippedSum
-    from quietcorpus.mechanisms.histogram import Histogram
-    from quietcorpus.mechanisms.votes import Votes
+    from quietcorpus.mechanisms.bags.histogram import Histogram
+    from quietcorpus.mechanisms.users.clipped_sum import ClippedSum
+    from quietcorpus.mechanisms.votes.votes import Votes
     from quietcorpus.pipelines.audit.inputs import fresh_stream, stage
 
     generator, mine = np.random.default_rng(), {}
@@ -218,7 +218,7 @@ def write_members(data: Path, folder: Path) -> dict[str, tuple[Found, float]]:
     from sklearn.linear_model import LogisticRegression
 
     from quietcorpus.evaluation.attacks.membership import membership
-    from quietcorpus.mechanisms.geometric import DenseNoise
+    from quietcorpus.mechanisms.noise.geometric import DenseNoise
     from quietcorpus.pipelines.audit.inputs import fresh_stream
 
     table = pq.read_table(data / "imdb_reviews.parquet", columns=["text", "label"])

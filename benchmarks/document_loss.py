@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.mechanisms.document_loss import brr_epsilon, madlib_epsilon
+from quietcorpus.mechanisms.words.document_loss import brr_epsilon, madlib_epsilon
 
 DIMENSIONS, DELTA, DRAWS, ERRORS = 300, Fraction(1, 10**6), 10_000_000, 5.0
 CASES = [(10, 9, 1, 45.0), (10, 9, 20, 9.0), (10, 9, 200, 2.8), (5, 9, 200, 2.8), (1, 9, 200, 2.2)]

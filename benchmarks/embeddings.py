@@ -31,13 +31,13 @@ from torch import nn
 
 from quietcorpus.indexes.tokenizer import tokenize
 from quietcorpus.indexes.vocabulary import Vocabulary, document_frequencies
-from quietcorpus.mechanisms.accounting import Group
-from quietcorpus.mechanisms.clipped_sum import ClippedSum
+from quietcorpus.mechanisms.accounting.privacy_loss import Group
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
-from quietcorpus.mechanisms.sampled_users import SampledUsers, Texts
-from quietcorpus.mechanisms.skip_gram import SkipGram, negative_samples
-from quietcorpus.mechanisms.user_training import Training, TrainingState
-from quietcorpus.mechanisms.word_pairs import Words, balanced_weights
+from quietcorpus.mechanisms.users.clipped_sum import ClippedSum
+from quietcorpus.mechanisms.users.sampled_users import SampledUsers, Texts
+from quietcorpus.mechanisms.users.skip_gram import SkipGram, negative_samples
+from quietcorpus.mechanisms.users.user_training import Training, TrainingState
+from quietcorpus.mechanisms.words.word_pairs import Words, balanced_weights
 from quietcorpus.pipelines.kinds.word_embeddings.training import sums_of
 
 SIGMA = Fraction(1)

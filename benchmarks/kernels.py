@@ -13,11 +13,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from quietcorpus.mechanisms.bag_of_words import Accounting, BagOfWords, add_noise
-from quietcorpus.mechanisms.bags import Bags, clip
-from quietcorpus.mechanisms.decompression import Decompression
-from quietcorpus.mechanisms.geometric import DenseNoise, SparseNoise
+from quietcorpus.mechanisms.bags.bag_of_words import Accounting, BagOfWords, add_noise
+from quietcorpus.mechanisms.bags.bags import Bags, clip
+from quietcorpus.mechanisms.bags.decompression import Decompression
 from quietcorpus.mechanisms.keystream import Addresses, Keystream, ReleaseKey
+from quietcorpus.mechanisms.noise.geometric import DenseNoise, SparseNoise
 
 REPETITIONS = 15
 DOCUMENTS = 1024

@@ -27,10 +27,10 @@ import pyarrow.parquet as pq
 from quietcorpus.indexes import compression
 from quietcorpus.indexes.tokenizer import tokenize
 from quietcorpus.indexes.vocabulary import Vocabulary, document_frequencies
-from quietcorpus.mechanisms.bag_of_words import Accounting, add_noise
-from quietcorpus.mechanisms.bags import clip
-from quietcorpus.mechanisms.decompression import Decompression
-from quietcorpus.mechanisms.histogram import Histogram
+from quietcorpus.mechanisms.bags.bag_of_words import Accounting, add_noise
+from quietcorpus.mechanisms.bags.bags import clip
+from quietcorpus.mechanisms.bags.decompression import Decompression
+from quietcorpus.mechanisms.bags.histogram import Histogram
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.codebook import Codebook
 from quietcorpus.transforms.privatizers.bags import BagOfWordsParameters, BagPrivatizer, as_lists

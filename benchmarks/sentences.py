@@ -18,8 +18,14 @@ import pyarrow.parquet as pq
 from threadpoolctl import threadpool_limits
 
 from quietcorpus.indexes.sentences import split
-from quietcorpus.mechanisms.deep_candidate import UNIT, DeepCandidate, Depths, Similarities, Utility
 from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.sentences.deep_candidate import (
+    UNIT,
+    DeepCandidate,
+    Depths,
+    Similarities,
+    Utility,
+)
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.artefacts.encoder import PACKAGED, Encoder, EncoderSource
 from quietcorpus.transforms.privatizers.sentences import (

@@ -43,10 +43,10 @@ from quietcorpus.indexes.compression import Method
 from quietcorpus.indexes.embeddings import read_vectors
 from quietcorpus.indexes.tokenizer import tokenize
 from quietcorpus.indexes.vocabulary import Vocabulary, document_frequencies
-from quietcorpus.mechanisms.bag_of_words import Accounting, BagOfWords, add_noise
-from quietcorpus.mechanisms.bags import Bags, clip
-from quietcorpus.mechanisms.decompression import Decompression
-from quietcorpus.mechanisms.histogram import Histogram
+from quietcorpus.mechanisms.bags.bag_of_words import Accounting, BagOfWords, add_noise
+from quietcorpus.mechanisms.bags.bags import Bags, clip
+from quietcorpus.mechanisms.bags.decompression import Decompression
+from quietcorpus.mechanisms.bags.histogram import Histogram
 from quietcorpus.mechanisms.keystream import KEY_BYTES, ReleaseKey
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -24,15 +24,15 @@ import numpy as np
 
 from quietcorpus.evaluation.embeddings import map_list, nearest
 from quietcorpus.evaluation.intervals import over_draws
-from quietcorpus.mechanisms.accounting import Schedule
-from quietcorpus.mechanisms.clipped_sum import ClippedSum, clipped
-from quietcorpus.mechanisms.cooccurrence import cells_of, contribution
-from quietcorpus.mechanisms.factorisation import factorise
-from quietcorpus.mechanisms.group_norms import GroupNorms
+from quietcorpus.mechanisms.accounting.privacy_loss import Schedule
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
-from quietcorpus.mechanisms.sampled_users import SampledUsers, Texts
-from quietcorpus.mechanisms.skip_gram import SkipGram
-from quietcorpus.mechanisms.user_training import Training, TrainingState
+from quietcorpus.mechanisms.users.clipped_sum import ClippedSum, clipped
+from quietcorpus.mechanisms.users.cooccurrence import cells_of, contribution
+from quietcorpus.mechanisms.users.factorisation import factorise
+from quietcorpus.mechanisms.users.group_norms import GroupNorms
+from quietcorpus.mechanisms.users.sampled_users import SampledUsers, Texts
+from quietcorpus.mechanisms.users.skip_gram import SkipGram
+from quietcorpus.mechanisms.users.user_training import Training, TrainingState
 
 TIERS = {"careful": Fraction(1), "usual": Fraction(4), "generous": Fraction(16)}
 SHARES = (0.6, 0.3, 0.1)

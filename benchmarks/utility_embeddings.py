@@ -32,15 +32,15 @@ from quietcorpus.evaluation.embeddings import map_letters, map_list, map_word, n
 from quietcorpus.indexes.tokenizer import tokenize
 from quietcorpus.indexes.tokenizers import UNICODE_WORDS
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.mechanisms.accounting import Schedule, noise_multiplier_for
-from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum, clipped
-from quietcorpus.mechanisms.cooccurrence import cells_of, contribution
-from quietcorpus.mechanisms.factorisation import factorise
+from quietcorpus.mechanisms.accounting.privacy_loss import Schedule, noise_multiplier_for
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.sampled_users import SampledUsers, Texts
-from quietcorpus.mechanisms.skip_gram import SkipGram
-from quietcorpus.mechanisms.user_training import Training, TrainingState
-from quietcorpus.mechanisms.word_pairs import Words
+from quietcorpus.mechanisms.users.clipped_sum import STEPS, ClippedSum, clipped
+from quietcorpus.mechanisms.users.cooccurrence import cells_of, contribution
+from quietcorpus.mechanisms.users.factorisation import factorise
+from quietcorpus.mechanisms.users.sampled_users import SampledUsers, Texts
+from quietcorpus.mechanisms.users.skip_gram import SkipGram
+from quietcorpus.mechanisms.users.user_training import Training, TrainingState
+from quietcorpus.mechanisms.words.word_pairs import Words
 
 DELTA = Fraction(1, 10**5)
 EPSILONS = (1, 2, 4, 8, 16)

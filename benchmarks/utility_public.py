@@ -33,11 +33,11 @@ import quietcorpus as qc
 from quietcorpus.evaluation import classification
 from quietcorpus.evaluation.text_classifier import TextClassifier
 from quietcorpus.indexes.pool import Pool, open_pool
-from quietcorpus.mechanisms.ballots import Sums
-from quietcorpus.mechanisms.deep_candidate import on_grid
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.vote_weights import weights
-from quietcorpus.mechanisms.votes import Votes
+from quietcorpus.mechanisms.sentences.deep_candidate import on_grid
+from quietcorpus.mechanisms.votes.ballots import Sums
+from quietcorpus.mechanisms.votes.estimates import weights
+from quietcorpus.mechanisms.votes.votes import Votes
 
 LABELS = ("neg", "pos")
 POOLED, MIXED_IN = 10_000, 20_000

@@ -37,10 +37,10 @@ import quietcorpus as qc
 from quietcorpus.indexes.candidates import Candidates
 from quietcorpus.indexes.recoder import means
 from quietcorpus.indexes.sentences import split
-from quietcorpus.mechanisms.deep_candidate import DeepCandidate, Utility
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.projected_mean import NoisyProjections, ProjectedMean
-from quietcorpus.mechanisms.truncation import Box, NoisyMeans, Truncation
+from quietcorpus.mechanisms.sentences.deep_candidate import DeepCandidate, Utility
+from quietcorpus.mechanisms.sentences.projected_mean import NoisyProjections, ProjectedMean
+from quietcorpus.mechanisms.sentences.truncation import Box, NoisyMeans, Truncation
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
 from quietcorpus.transforms.artefacts.word_index import IndexSource

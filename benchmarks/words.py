@@ -32,8 +32,8 @@ from quietcorpus.indexes.vectors import read
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.indexes.word_index import open_index, save
 from quietcorpus.indexes.word_index_manifest import METRICS, IndexManifest
-from quietcorpus.mechanisms import brr, madlib
 from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.words import brr, madlib
 
 EPSILON = Fraction(10)
 BATCH = 4096

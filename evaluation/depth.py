@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.mechanisms.deep_candidate import Depths, Utility, project
+from quietcorpus.mechanisms.sentences.deep_candidate import Depths, Utility, project
 
 _DEEP = 4  # a candidate counts as deep from a quarter of the largest possible depth on
 

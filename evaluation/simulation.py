@@ -16,7 +16,7 @@ import numpy.typing as npt
 from quietcorpus.indexes.hamming import HammingSearch
 from quietcorpus.indexes.search import Search, VectorSearch
 from quietcorpus.indexes.within import Within
-from quietcorpus.mechanisms.vickrey import choice
+from quietcorpus.mechanisms.words.vickrey import choice
 
 from .max_plus import GROUP, improve
 

@@ -35,7 +35,7 @@ from .places import Place
 
 if TYPE_CHECKING:
     from quietcorpus.indexes.word_index import WordIndex
-    from quietcorpus.mechanisms.guarantees import MetricPrivacy
+    from quietcorpus.mechanisms.accounting.guarantees import MetricPrivacy
 
 
 _TRIED = 5

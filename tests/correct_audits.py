@@ -26,20 +26,20 @@ from quietcorpus.indexes.tokenizers import UNICODE_WORDS
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.indexes.word_index_manifest import IndexManifest
-from quietcorpus.mechanisms.accounting import Schedule
-from quietcorpus.mechanisms.bag_of_words import Accounting
-from quietcorpus.mechanisms.ballots import Ballots
-from quietcorpus.mechanisms.clipped_sum import ClippedSum
-from quietcorpus.mechanisms.deep_candidate import DeepCandidate, Utility
-from quietcorpus.mechanisms.group_norms import GroupNorms
-from quietcorpus.mechanisms.guarantees import UserPrivacy
-from quietcorpus.mechanisms.histogram import Histogram, ThresholdedVocabulary
-from quietcorpus.mechanisms.projected_mean import DIRECTION_UNIT
-from quietcorpus.mechanisms.pure_votes import PureNorms, PureVotes
-from quietcorpus.mechanisms.skip_gram import SkipGram
-from quietcorpus.mechanisms.user_training import Training
-from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
-from quietcorpus.mechanisms.votes import Votes
+from quietcorpus.mechanisms.accounting.guarantees import UserPrivacy
+from quietcorpus.mechanisms.accounting.privacy_loss import Schedule
+from quietcorpus.mechanisms.bags.bag_of_words import Accounting
+from quietcorpus.mechanisms.bags.histogram import Histogram, ThresholdedVocabulary
+from quietcorpus.mechanisms.sentences.deep_candidate import DeepCandidate, Utility
+from quietcorpus.mechanisms.sentences.projected_mean import DIRECTION_UNIT
+from quietcorpus.mechanisms.users.clipped_sum import ClippedSum
+from quietcorpus.mechanisms.users.group_norms import GroupNorms
+from quietcorpus.mechanisms.users.skip_gram import SkipGram
+from quietcorpus.mechanisms.users.user_training import Training
+from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
+from quietcorpus.mechanisms.votes.ballots import Ballots
+from quietcorpus.mechanisms.votes.pure_votes import PureNorms, PureVotes
+from quietcorpus.mechanisms.votes.votes import Votes
 from quietcorpus.pipelines.audit.inputs import made_up_words
 from quietcorpus.pipelines.jobs.user_budgets import BudgetedUsers
 from quietcorpus.pipelines.kinds.bag_of_words import checks as audit_bags

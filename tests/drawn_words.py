@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.indexes.within import Within
-from quietcorpus.mechanisms.distance_draws import Decline
-from quietcorpus.mechanisms.tem import TruncatedExponential
-from quietcorpus.mechanisms.word_exponential import WordExponential
+from quietcorpus.mechanisms.words.distance_draws import Decline
+from quietcorpus.mechanisms.words.tem import TruncatedExponential
+from quietcorpus.mechanisms.words.word_exponential import WordExponential
 
 EPSILON, GAMMA = Fraction(2), Fraction(3, 2)
 WORDS, DIMENSIONS = 60, 3

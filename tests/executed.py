@@ -28,7 +28,7 @@ class Executed:
     """What ran, by its name: the frozen values whose methods ran; none of a function's.
 
     Names are those of modules within `quietcorpus`, and of functions in them:
-    `mechanisms.votes:Votes.release`. Kernels, which run compiled, are among them.
+    `mechanisms.votes.votes:Votes.release`. Kernels, which run compiled, are among them.
     """
 
     def __init__(self) -> None:

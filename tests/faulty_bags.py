@@ -24,16 +24,16 @@ from correct_audits import (
 )
 from planting import Faults, of, without_place
 
-import quietcorpus.mechanisms.histogram
+import quietcorpus.mechanisms.bags.histogram
 import quietcorpus.transforms.histogram
 import quietcorpus.transforms.privatizers.bags
 import quietcorpus.transforms.vocabulary
-from quietcorpus.mechanisms.bag_of_words import BagOfWords
-from quietcorpus.mechanisms.clipped_sum import ClippedSum
-from quietcorpus.mechanisms.exact import Bounds, Law, TwoSided
-from quietcorpus.mechanisms.geometric import DenseNoise
-from quietcorpus.mechanisms.histogram import Histogram, ThresholdedVocabulary
-from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
+from quietcorpus.mechanisms.bags.bag_of_words import BagOfWords
+from quietcorpus.mechanisms.bags.histogram import Histogram, ThresholdedVocabulary
+from quietcorpus.mechanisms.noise.exact import Bounds, Law, TwoSided
+from quietcorpus.mechanisms.noise.geometric import DenseNoise
+from quietcorpus.mechanisms.users.clipped_sum import ClippedSum
+from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
 from quietcorpus.transforms.tokens import tokens_of
 
 
@@ -88,7 +88,7 @@ class Never(TwoSided):
 
 
 def silent_histogram(patch: Patch) -> None:
-    patch.setattr(quietcorpus.mechanisms.histogram, "DenseNoise", Silent)
+    patch.setattr(quietcorpus.mechanisms.bags.histogram, "DenseNoise", Silent)
 
 
 def skipped_histogram(patch: Patch) -> None:
@@ -122,7 +122,7 @@ def half_user_noise(patch: Patch) -> None:
 
 def half_histogram(patch: Patch) -> None:
     patch.setattr(
-        quietcorpus.mechanisms.histogram,
+        quietcorpus.mechanisms.bags.histogram,
         "DenseNoise",
         lambda rate, size: DenseNoise(2 * rate, size),
     )

@@ -16,14 +16,14 @@ from faulty_users import (
 )
 from planting import Faults, of
 
-import quietcorpus.mechanisms.sampled_users
+import quietcorpus.mechanisms.users.sampled_users
 import quietcorpus.transforms.users.cooccurrence
 import quietcorpus.transforms.users.user_vocabulary
-from quietcorpus.mechanisms.accounting import Schedule
-from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
-from quietcorpus.mechanisms.sampled_users import SampledUsers
-from quietcorpus.mechanisms.user_training import Training
-from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
+from quietcorpus.mechanisms.accounting.privacy_loss import Schedule
+from quietcorpus.mechanisms.users.clipped_sum import STEPS, ClippedSum
+from quietcorpus.mechanisms.users.sampled_users import SampledUsers
+from quietcorpus.mechanisms.users.user_training import Training
+from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
 from quietcorpus.transforms.users.cooccurrence import Cooccurrences
 from quietcorpus.transforms.users.user_vocabulary import BoundWords
 from quietcorpus.transforms.users.users import NO_BUDGET, BoundShare, Users
@@ -41,14 +41,14 @@ def asked(values: np.ndarray, dither: np.ndarray, *_: int) -> np.ndarray:
 
 
 def unclipped(patch: Patch) -> None:
-    patch.setattr(quietcorpus.mechanisms.sampled_users, "clipped", asked)
+    patch.setattr(quietcorpus.mechanisms.users.sampled_users, "clipped", asked)
 
 
 def clipped_by(axis: str) -> Any:
     """An update that is clipped once for each word's vector, or for each dimension."""
 
     def plant(patch: Patch) -> None:
-        real = quietcorpus.mechanisms.sampled_users.clipped
+        real = quietcorpus.mechanisms.users.sampled_users.clipped
 
         def apart(values: Any, dither: Any) -> Any:
             if axis == "column":
@@ -59,7 +59,7 @@ def clipped_by(axis: str) -> Any:
             rows = zip(np.ascontiguousarray(values), np.ascontiguousarray(dither), strict=True)
             return np.stack([real(own, bits) for own, bits in rows])
 
-        patch.setattr(quietcorpus.mechanisms.sampled_users, "clipped", apart)
+        patch.setattr(quietcorpus.mechanisms.users.sampled_users, "clipped", apart)
 
     return plant
 

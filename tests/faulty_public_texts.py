@@ -19,13 +19,13 @@ from correct_audits import (
 from faulty_users import apart_by_file, apart_by_group, as_if_named, named_as_spelt
 from planting import Faults, of
 
-import quietcorpus.mechanisms.pure_votes
-import quietcorpus.mechanisms.user_votes
+import quietcorpus.mechanisms.votes.pure_votes
+import quietcorpus.mechanisms.votes.user_votes
 import quietcorpus.transforms.users.users
 import quietcorpus.transforms.users.votes
-from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
-from quietcorpus.mechanisms.pure_votes import PureVotes
-from quietcorpus.mechanisms.votes import Votes
+from quietcorpus.mechanisms.users.clipped_sum import STEPS, ClippedSum
+from quietcorpus.mechanisms.votes.pure_votes import PureVotes
+from quietcorpus.mechanisms.votes.votes import Votes
 from quietcorpus.pipelines.kinds.public_texts.voting import PublicTextsKind, UserTextsKind
 from quietcorpus.transforms.users.sparse_sums import pack, summed, unpack
 from quietcorpus.transforms.users.users import NO_BUDGET
@@ -57,14 +57,16 @@ def unclipped_users(patch: Patch) -> None:
     def asked(values: np.ndarray, dither: np.ndarray, _: int) -> np.ndarray:
         return np.floor(values * STEPS + (dither + 0.5) / 2**16).astype(np.int64)
 
-    patch.setattr(quietcorpus.mechanisms.user_votes, "clipped", asked)
+    patch.setattr(quietcorpus.mechanisms.votes.user_votes, "clipped", asked)
 
 
 def one_norm(patch: Patch) -> None:
     """The largest norm, whatever a user's budget."""
-    real = quietcorpus.mechanisms.user_votes.clipped
+    real = quietcorpus.mechanisms.votes.user_votes.clipped
     patch.setattr(
-        quietcorpus.mechanisms.user_votes, "clipped", lambda votes, dither, _: real(votes, dither)
+        quietcorpus.mechanisms.votes.user_votes,
+        "clipped",
+        lambda votes, dither, _: real(votes, dither),
     )
 
 
@@ -82,14 +84,14 @@ def half_pure_noise(patch: Patch) -> None:
 
 def unclipped_pure_users(patch: Patch) -> None:
     """The votes of all documents of a user, as they are."""
-    patch.setattr(quietcorpus.mechanisms.pure_votes, "copies", lambda votes, *_: votes)
+    patch.setattr(quietcorpus.mechanisms.votes.pure_votes, "copies", lambda votes, *_: votes)
 
 
 def one_pure_norm(patch: Patch) -> None:
     """The largest norm, whatever a user's budget."""
-    real, most = quietcorpus.mechanisms.pure_votes.copies, max(PURE_NORMS.most.values())
+    real, most = quietcorpus.mechanisms.votes.pure_votes.copies, max(PURE_NORMS.most.values())
     patch.setattr(
-        quietcorpus.mechanisms.pure_votes,
+        quietcorpus.mechanisms.votes.pure_votes,
         "copies",
         lambda votes, _, start: real(votes, most, start),
     )

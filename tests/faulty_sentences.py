@@ -21,15 +21,15 @@ from correct_audits import (
 )
 from planting import Faults, of, without_place
 
-import quietcorpus.mechanisms.projected_mean
+import quietcorpus.mechanisms.sentences.projected_mean
 from quietcorpus.indexes.recoder import means
-from quietcorpus.mechanisms.deep_candidate import Depths, Similarities
-from quietcorpus.mechanisms.euclidean_noise import EuclideanNoise
-from quietcorpus.mechanisms.exponential import Decay, ExponentialMechanism
-from quietcorpus.mechanisms.geometric import DenseNoise
 from quietcorpus.mechanisms.keystream import Keystream
-from quietcorpus.mechanisms.projected_mean import STEPS, Ball, NoisyProjections
-from quietcorpus.mechanisms.truncation import Box, NoisyMeans, Truncation
+from quietcorpus.mechanisms.noise.euclidean_noise import EuclideanNoise
+from quietcorpus.mechanisms.noise.exponential import Decay, ExponentialMechanism
+from quietcorpus.mechanisms.noise.geometric import DenseNoise
+from quietcorpus.mechanisms.sentences.deep_candidate import Depths, Similarities
+from quietcorpus.mechanisms.sentences.projected_mean import STEPS, Ball, NoisyProjections
+from quietcorpus.mechanisms.sentences.truncation import Box, NoisyMeans, Truncation
 from quietcorpus.transforms.privatizers import embedded_words as embedded_words_module
 from quietcorpus.transforms.privatizers import sentences
 from quietcorpus.transforms.privatizers.embedded_words import EmbeddedWordsPrivatizer
@@ -218,7 +218,7 @@ def unclipped(patch: Patch) -> None:
         steps = (projected + (1 << 14)) >> 15
         return by_document(steps, offsets)
 
-    patch.setattr(quietcorpus.mechanisms.projected_mean, "_sums", sums)
+    patch.setattr(quietcorpus.mechanisms.sentences.projected_mean, "_sums", sums)
 
 
 def clipped_per_coordinate(patch: Patch) -> None:
@@ -228,7 +228,7 @@ def clipped_per_coordinate(patch: Patch) -> None:
         steps = np.clip((projected + (1 << 14)) >> 15, -STEPS, STEPS)
         return by_document(steps, offsets)
 
-    patch.setattr(quietcorpus.mechanisms.projected_mean, "_sums", sums)
+    patch.setattr(quietcorpus.mechanisms.sentences.projected_mean, "_sums", sums)
 
 
 def last_twice(kind: Any) -> Callable[[Patch], None]:
@@ -264,7 +264,7 @@ def rounded_up(patch: Patch) -> None:
         whole = (np.sign(steps) * np.ceil(np.abs(steps / lengths))).astype(np.int64)
         return by_document(whole, offsets)
 
-    patch.setattr(quietcorpus.mechanisms.projected_mean, "_sums", sums)
+    patch.setattr(quietcorpus.mechanisms.sentences.projected_mean, "_sums", sums)
 
 
 def open_box(patch: Patch) -> None:

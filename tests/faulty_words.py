@@ -27,18 +27,17 @@ from correct_audits import (
 )
 from planting import Faults, of, without_place
 
-import quietcorpus.mechanisms.brr
-import quietcorpus.mechanisms.distance_draws
-import quietcorpus.mechanisms.madlib
-import quietcorpus.mechanisms.tem
-import quietcorpus.mechanisms.vickrey
+import quietcorpus.mechanisms.words.brr
+import quietcorpus.mechanisms.words.distance_draws
+import quietcorpus.mechanisms.words.madlib
+import quietcorpus.mechanisms.words.tem
+import quietcorpus.mechanisms.words.vickrey
 import quietcorpus.transforms.privatizers.words
 from quietcorpus.indexes.faiss_ivf import ListSearch
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.indexes.within import Within
-from quietcorpus.mechanisms.distance_draws import Decline, DistanceDraws
-from quietcorpus.mechanisms.distance_tables import Table
 from quietcorpus.mechanisms.keystream import Keystream
+from quietcorpus.mechanisms.words.distance_draws import Decline, DistanceDraws, Table
 from quietcorpus.transforms.privatizers.longest import Longest
 from quietcorpus.transforms.privatizers.rows import Released
 from quietcorpus.transforms.privatizers.words import WordPrivatizer
@@ -55,7 +54,7 @@ def entry_at_the_word(patch: Patch) -> None:
 
     def entered(self: WordPrivatizer, words: Any, epsilons: Any, which: Any, parts: Any) -> Any:
         vectors = self._index.vectors[words]
-        queries = quietcorpus.mechanisms.madlib.perturb(
+        queries = quietcorpus.mechanisms.words.madlib.perturb(
             vectors, epsilons, which, self._stream, parts
         )
         search = self._search
@@ -75,7 +74,7 @@ def without_itself(patch: Patch) -> None:
         places = np.arange(2) + (ids[:, :1] == words[:, None])
         two = (np.take_along_axis(each, places, axis=1) for each in (ids, squares))
         tuning = self._parameters.tuning
-        return quietcorpus.mechanisms.vickrey.chosen(*two, tuning, self._stream, parts)  # type: ignore[arg-type]
+        return quietcorpus.mechanisms.words.vickrey.chosen(*two, tuning, self._stream, parts)  # type: ignore[arg-type]
 
     patch.setattr(WordPrivatizer, "_drawn", drawn)
 
@@ -90,22 +89,22 @@ def unshared(patch: Patch) -> None:
 
 
 def half_madlib(patch: Patch) -> None:
-    real = quietcorpus.mechanisms.madlib.perturb
+    real = quietcorpus.mechanisms.words.madlib.perturb
 
     def half(vectors: Any, epsilons: Any, *others: Any) -> Any:
         return real(vectors, [2 * epsilon for epsilon in epsilons], *others)
 
-    patch.setattr(quietcorpus.mechanisms.madlib, "perturb", half)
+    patch.setattr(quietcorpus.mechanisms.words.madlib, "perturb", half)
 
 
 def half_flips(patch: Patch) -> None:
-    real = quietcorpus.mechanisms.brr.Flip.survival
+    real = quietcorpus.mechanisms.words.brr.Flip.survival
 
     def half(self: Any, index: int, bits: int) -> Any:
         return real(type(self)(2 * self.epsilon), index, bits)
 
-    patch.setattr(quietcorpus.mechanisms.brr.Flip, "survival", half)
-    quietcorpus.mechanisms.brr._digits.cache_clear()
+    patch.setattr(quietcorpus.mechanisms.words.brr.Flip, "survival", half)
+    quietcorpus.mechanisms.words.brr._digits.cache_clear()
 
 
 def peers_bottom(patch: Patch) -> None:
@@ -129,7 +128,7 @@ def whole_rate(patch: Patch) -> None:
 def without_truncation(patch: Patch) -> None:
     """TEM whose weights decline beyond gamma as well."""
     own = property(lambda self: Decline(self.epsilon))
-    patch.setattr(quietcorpus.mechanisms.tem.TruncatedExponential, "decline", own)
+    patch.setattr(quietcorpus.mechanisms.words.tem.TruncatedExponential, "decline", own)
 
 
 def twice_gamma(patch: Patch) -> None:
@@ -179,7 +178,7 @@ def first_of_all(patch: Patch) -> None:
     def first(size: int, stream: Any, addresses: Any, **others: Any) -> Any:
         return np.zeros(len(addresses), dtype=np.int64)
 
-    patch.setattr(quietcorpus.mechanisms.distance_draws, "uniform", first)
+    patch.setattr(quietcorpus.mechanisms.words.distance_draws, "uniform", first)
 
 
 def next_word(patch: Patch) -> None:
@@ -197,9 +196,9 @@ def of_unit_noise(changed: Callable[[Any], Any]) -> Callable[[Patch], None]:
     """Madlib's noise, float64 (n, d), after a change."""
 
     def plant(patch: Patch) -> None:
-        real = quietcorpus.mechanisms.madlib.unit_noise
+        real = quietcorpus.mechanisms.words.madlib.unit_noise
         patch.setattr(
-            quietcorpus.mechanisms.madlib,
+            quietcorpus.mechanisms.words.madlib,
             "unit_noise",
             lambda *given: changed(real(*given)),
         )
@@ -236,12 +235,12 @@ def of_flips_made(changed: Callable[[Any], Any]) -> Callable[[Patch], None]:
     """BRR's flips, uint64 (n, words of 64 bits), after a change."""
 
     def plant(patch: Patch) -> None:
-        real = quietcorpus.mechanisms.brr.flip
+        real = quietcorpus.mechanisms.words.brr.flip
 
         def flipped(codes: Any, *others: Any) -> Any:
             return codes ^ changed(real(codes, *others) ^ codes)
 
-        patch.setattr(quietcorpus.mechanisms.brr, "flip", flipped)
+        patch.setattr(quietcorpus.mechanisms.words.brr, "flip", flipped)
 
     return plant
 

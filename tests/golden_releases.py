@@ -28,7 +28,7 @@ from quietcorpus.indexes.sentences import NAME
 from quietcorpus.indexes.tokenizers import FIRST_WORDS
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.indexes.word_index_manifest import METRICS, IndexManifest
-from quietcorpus.mechanisms.deep_candidate import on_grid
+from quietcorpus.mechanisms.sentences.deep_candidate import on_grid
 from quietcorpus.pipelines.release.release import release
 from quietcorpus.pipelines.runners.engine import Engine
 from quietcorpus.pipelines.schema.loading import load_spec

@@ -21,9 +21,9 @@ from quietcorpus.indexes.candidates import (
 )
 from quietcorpus.indexes.recoder import WIDTHS, Recoder
 from quietcorpus.indexes.sentences import NAME
-from quietcorpus.mechanisms.deep_candidate import Utility
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.projected_mean import DIRECTION_UNIT
+from quietcorpus.mechanisms.sentences.deep_candidate import Utility
+from quietcorpus.mechanisms.sentences.projected_mean import DIRECTION_UNIT
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
 from quietcorpus.transforms.privatizers.rows import Released

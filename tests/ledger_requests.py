@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from quietcorpus.mechanisms.guarantees import LimitedPrecision
+from quietcorpus.mechanisms.accounting.guarantees import LimitedPrecision
 from quietcorpus.pipelines.ledger.caps import Cost, Terms
 from quietcorpus.pipelines.ledger.disjoint import Sort
 from quietcorpus.pipelines.ledger.request import Request

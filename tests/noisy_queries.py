@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.madlib import perturb
+from quietcorpus.mechanisms.words.madlib import perturb
 
 Array = np.ndarray
 

@@ -16,7 +16,7 @@ import pytest
 
 import quietcorpus as qc
 from quietcorpus.indexes.pool import Pool, PoolManifest, save
-from quietcorpus.mechanisms.deep_candidate import on_grid
+from quietcorpus.mechanisms.sentences.deep_candidate import on_grid
 from quietcorpus.pipelines.prepare.pool_lists import Asked, arrange, train
 from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
 from quietcorpus.transforms.artefacts.pool import PoolSource

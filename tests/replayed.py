@@ -32,18 +32,18 @@ from golden_releases import (
     publish,
 )
 
-from quietcorpus.mechanisms import brr, madlib
-from quietcorpus.mechanisms.clipped_sum import ClippedSum
-from quietcorpus.mechanisms.distance_draws import DistanceDraws
+from quietcorpus.mechanisms.bags.histogram import Histogram, ThresholdedVocabulary
 from quietcorpus.mechanisms.encoding import Value
-from quietcorpus.mechanisms.exponential import ExponentialMechanism
-from quietcorpus.mechanisms.histogram import Histogram, ThresholdedVocabulary
 from quietcorpus.mechanisms.keystream import Addresses, Keystream, ReleaseKey
-from quietcorpus.mechanisms.projected_mean import DIRECTION_UNIT, NoisyProjections
-from quietcorpus.mechanisms.pure_votes import PureVotes
-from quietcorpus.mechanisms.truncation import NoisyMeans
-from quietcorpus.mechanisms.user_training import Training
-from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
+from quietcorpus.mechanisms.noise.exponential import ExponentialMechanism
+from quietcorpus.mechanisms.sentences.projected_mean import DIRECTION_UNIT, NoisyProjections
+from quietcorpus.mechanisms.sentences.truncation import NoisyMeans
+from quietcorpus.mechanisms.users.clipped_sum import ClippedSum
+from quietcorpus.mechanisms.users.user_training import Training
+from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
+from quietcorpus.mechanisms.votes.pure_votes import PureVotes
+from quietcorpus.mechanisms.words import brr, madlib
+from quietcorpus.mechanisms.words.distance_draws import DistanceDraws
 from quietcorpus.transforms.privatizers import bags
 
 _SEES = {"users", "shards"}

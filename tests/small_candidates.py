@@ -21,7 +21,7 @@ from quietcorpus.indexes.candidates import (
 )
 from quietcorpus.indexes.recoder import LARGEST, WIDTHS, Recoder
 from quietcorpus.indexes.sentences import NAME
-from quietcorpus.mechanisms.projected_mean import DIRECTION_UNIT
+from quietcorpus.mechanisms.sentences.projected_mean import DIRECTION_UNIT
 
 SIZE, DIMENSIONS, PROJECTIONS, AXES = 5, 6, 3, 4
 ALONG = ["directions", "radii", "lifts"]

@@ -28,22 +28,22 @@ from quietcorpus.indexes.search import EXACT, SearchEngine, Searching
 from quietcorpus.indexes.tokenizers import FIRST_WORDS
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.indexes.word_index import WordIndex
-from quietcorpus.mechanisms.accounting import Group, Schedule
-from quietcorpus.mechanisms.bag_of_words import Accounting
-from quietcorpus.mechanisms.clipped_sum import ClippedSum
-from quietcorpus.mechanisms.deep_candidate import DeepCandidate, Utility
+from quietcorpus.mechanisms.accounting.privacy_loss import Group, Schedule
+from quietcorpus.mechanisms.bags.bag_of_words import Accounting
+from quietcorpus.mechanisms.bags.histogram import Histogram, ThresholdedVocabulary
 from quietcorpus.mechanisms.encoding import Value
-from quietcorpus.mechanisms.group_norms import GroupNorms
-from quietcorpus.mechanisms.histogram import Histogram, ThresholdedVocabulary
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.projected_mean import DIRECTION_UNIT, Ball, NoisyProjections
-from quietcorpus.mechanisms.pure_votes import PureNorms, PureVotes
-from quietcorpus.mechanisms.sampled_users import SampledUsers, Texts
-from quietcorpus.mechanisms.skip_gram import SkipGram, negative_samples
-from quietcorpus.mechanisms.truncation import Box, NoisyMeans, Truncation
-from quietcorpus.mechanisms.user_training import Training
-from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
-from quietcorpus.mechanisms.votes import Votes
+from quietcorpus.mechanisms.sentences.deep_candidate import DeepCandidate, Utility
+from quietcorpus.mechanisms.sentences.projected_mean import DIRECTION_UNIT, Ball, NoisyProjections
+from quietcorpus.mechanisms.sentences.truncation import Box, NoisyMeans, Truncation
+from quietcorpus.mechanisms.users.clipped_sum import ClippedSum
+from quietcorpus.mechanisms.users.group_norms import GroupNorms
+from quietcorpus.mechanisms.users.sampled_users import SampledUsers, Texts
+from quietcorpus.mechanisms.users.skip_gram import SkipGram, negative_samples
+from quietcorpus.mechanisms.users.user_training import Training
+from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
+from quietcorpus.mechanisms.votes.pure_votes import PureNorms, PureVotes
+from quietcorpus.mechanisms.votes.votes import Votes
 from quietcorpus.pipelines.kinds.word_embeddings.training import STAGE
 from quietcorpus.transforms import vocabulary
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource

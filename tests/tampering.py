@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from quietcorpus.mechanisms.guarantees import Guarantee, Spending
+from quietcorpus.mechanisms.accounting.guarantees import Guarantee, Spending
 from quietcorpus.pipelines.card import page
 from quietcorpus.pipelines.card.model import Card, File, GuaranteePart
 from quietcorpus.pipelines.card.statements import budget

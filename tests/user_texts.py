@@ -8,10 +8,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from quietcorpus.mechanisms.accounting import Group
+from quietcorpus.mechanisms.accounting.privacy_loss import Group
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
-from quietcorpus.mechanisms.sampled_users import Texts
-from quietcorpus.mechanisms.skip_gram import Rows
+from quietcorpus.mechanisms.users.sampled_users import Texts
+from quietcorpus.mechanisms.users.skip_gram import Rows
 
 
 def fresh_stream() -> Keystream:

@@ -16,7 +16,7 @@ from quietcorpus.indexes.compression import Method, bins_of
 from quietcorpus.indexes.embeddings import read_vectors
 from quietcorpus.indexes.vectors import VectorsError
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.mechanisms.histogram import Counts
+from quietcorpus.mechanisms.bags.histogram import Counts
 from quietcorpus.mechanisms.keystream import ReleaseKey
 
 from .artefacts.files import FileSource

@@ -9,7 +9,7 @@ import numpy as np
 
 from quietcorpus.indexes.frequent_words import MOST, FrequentCounts
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.mechanisms.histogram import Counts, Histogram
+from quietcorpus.mechanisms.bags.histogram import Counts, Histogram
 from quietcorpus.mechanisms.keystream import ReleaseKey
 
 from .array_sums import AddCounts, PartialSum

@@ -14,8 +14,8 @@ from apache_beam.pvalue import TaggedOutput
 
 from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.indexes.vocabulary import Vocabulary, VocabularyError, document_frequencies
+from quietcorpus.mechanisms.bags.histogram import Counts, ThresholdedVocabulary
 from quietcorpus.mechanisms.encoding import Value
-from quietcorpus.mechanisms.histogram import Counts, ThresholdedVocabulary
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
 
 from .artefacts.files import FileSource

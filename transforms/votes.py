@@ -13,12 +13,12 @@ import pyarrow as pa
 from quietcorpus.indexes.frequent_words import FrequentWordCounter, FrequentWords
 from quietcorpus.indexes.lsa import Lsa
 from quietcorpus.indexes.pool import Pool
-from quietcorpus.mechanisms.ballots import Ballots, Sums
-from quietcorpus.mechanisms.deep_candidate import on_grid
 from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.resampling import Resampling
-from quietcorpus.mechanisms.vote_estimates import estimates
+from quietcorpus.mechanisms.sentences.deep_candidate import on_grid
+from quietcorpus.mechanisms.votes.ballots import Ballots, Sums
+from quietcorpus.mechanisms.votes.estimates import estimates
+from quietcorpus.mechanisms.votes.resampling import Resampling
 
 from .array_sums import AddCounts, PartialSum
 from .artefacts.encoder import Encoder, EncoderSource

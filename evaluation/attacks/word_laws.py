@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.indexes.search import Search, VectorSearch
-from quietcorpus.mechanisms.vickrey import choice
+from quietcorpus.mechanisms.words.vickrey import choice
 
 from ..simulation import unit_noise
 

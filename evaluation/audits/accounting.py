@@ -20,7 +20,7 @@ def epsilon_recomputed(rate: float, noise_multiplier: float, steps: int, delta: 
 
     It comes from the privacy loss distribution with losses rounded down (Koskela, Jalko and Honkela
     2020; Meiser and Mohammadi: Tight on budget?, CCS 2018), for adding or removing one user. It is
-    the least that the noise costs, where `quietcorpus.mechanisms.accounting` computes the most.
+    the least that the noise costs, where `mechanisms.accounting.privacy_loss` computes the most.
     Without sampling, losses are normal, and nothing is rounded to a grid. With it, what floats may
     add to a tail probability is added to delta: where delta is smaller, the bound is far below.
     Needs the extra [embeddings].

@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.mechanisms.exact import Law
-from quietcorpus.mechanisms.geometric import DenseNoise, SparseNoise
+from quietcorpus.mechanisms.noise.exact import Law
+from quietcorpus.mechanisms.noise.geometric import DenseNoise, SparseNoise
 
 _BITS = 256  # of probabilities, at first
 _MOST_BITS = 1 << 12

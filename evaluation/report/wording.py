@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from quietcorpus.mechanisms.guarantees import shown_up
+from quietcorpus.mechanisms.accounting.guarantees import shown_up
 
 from ..results import POINT
 from .figures import MeasureFigures

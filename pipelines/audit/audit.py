@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from quietcorpus.evaluation.audits.findings import Exact, Sampled, run
-from quietcorpus.mechanisms.guarantees import shown_up
+from quietcorpus.mechanisms.accounting.guarantees import shown_up
 from quietcorpus.transforms.errors import StageError
 
 from .. import registry

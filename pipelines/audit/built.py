@@ -20,13 +20,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from apache_beam.pvalue import PBegin, PDone
 
-from quietcorpus.mechanisms.ballots import Sums
-from quietcorpus.mechanisms.clipped_sum import ClippedSum
-from quietcorpus.mechanisms.histogram import Histogram, ThresholdedVocabulary
+from quietcorpus.mechanisms.bags.histogram import Histogram, ThresholdedVocabulary
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
-from quietcorpus.mechanisms.pure_votes import PureVotes
-from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
-from quietcorpus.mechanisms.votes import Votes
+from quietcorpus.mechanisms.users.clipped_sum import ClippedSum
+from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
+from quietcorpus.mechanisms.votes.ballots import Sums
+from quietcorpus.mechanisms.votes.pure_votes import PureVotes
+from quietcorpus.mechanisms.votes.votes import Votes
 from quietcorpus.transforms.reading.sources import plan
 from quietcorpus.transforms.shards import Written, make_shards
 

@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from quietcorpus.evaluation.audits.accounting import epsilon_recomputed
 from quietcorpus.evaluation.audits.findings import Exact, Sampled
-from quietcorpus.mechanisms.group_norms import GroupNorms
-from quietcorpus.mechanisms.guarantees import UserPrivacy, round_up
+from quietcorpus.mechanisms.accounting.guarantees import UserPrivacy, round_up
+from quietcorpus.mechanisms.users.group_norms import GroupNorms
 from quietcorpus.transforms.users.users import Users
 
 from .built import Row, user

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from quietcorpus.evaluation.audits.one_run import Guesses, guess
-from quietcorpus.mechanisms.guarantees import shown_up
+from quietcorpus.mechanisms.accounting.guarantees import shown_up
 from quietcorpus.transforms.errors import InputError, StageError
 
 from .. import registry

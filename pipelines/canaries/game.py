@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quietcorpus.mechanisms.concentrated import gaussian_epsilon, largest_rho
-from quietcorpus.mechanisms.guarantees import DocumentPrivacy, UserPrivacy
+from quietcorpus.mechanisms.accounting.concentrated import gaussian_epsilon, largest_rho
+from quietcorpus.mechanisms.accounting.guarantees import DocumentPrivacy, UserPrivacy
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.spelling import as_text
 from quietcorpus.transforms.users.users import Users

@@ -20,7 +20,7 @@ from quietcorpus.evaluation.audits.one_run import (
     largest,
     right_of_gaussian,
 )
-from quietcorpus.mechanisms.concentrated import gaussian_epsilon, rounded_up
+from quietcorpus.mechanisms.accounting.concentrated import gaussian_epsilon, rounded_up
 
 from .game import Game
 

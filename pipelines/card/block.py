@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from quietcorpus.indexes.tokenizers import Tokenizer
-from quietcorpus.mechanisms.guarantees import round_up
+from quietcorpus.mechanisms.accounting.guarantees import round_up
 
 from ..schema.errors import one_line
 from ..schema.mechanism import MechanismSpec, block_of

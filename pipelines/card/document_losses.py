@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from quietcorpus.mechanisms.document_loss import (
+from quietcorpus.mechanisms.accounting.guarantees import round_up
+from quietcorpus.mechanisms.words.document_loss import (
     bounded_epsilon,
     brr_epsilon,
     madlib_epsilon,
     word_epsilon,
 )
-from quietcorpus.mechanisms.guarantees import round_up
 
 from .parameters import Part
 

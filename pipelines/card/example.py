@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from quietcorpus.mechanisms.guarantees import (
+from quietcorpus.mechanisms.accounting.guarantees import (
     DocumentPrivacy,
     Guarantee,
     LimitedPrecision,

@@ -12,7 +12,12 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from quietcorpus.mechanisms.guarantees import DocumentPrivacy, Guarantee, Spending, UserPrivacy
+from quietcorpus.mechanisms.accounting.guarantees import (
+    DocumentPrivacy,
+    Guarantee,
+    Spending,
+    UserPrivacy,
+)
 
 from ..schema.values import NEEDED, Disjoint, Reason
 from . import statements

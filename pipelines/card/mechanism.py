@@ -13,8 +13,8 @@ import pyarrow as pa
 from pydantic import BeforeValidator, GetJsonSchemaHandler, SerializeAsAny
 from pydantic_core import CoreSchema, PydanticCustomError
 
-from quietcorpus.mechanisms.filters import Concentrated
-from quietcorpus.mechanisms.guarantees import Spending
+from quietcorpus.mechanisms.accounting.filters import Concentrated
+from quietcorpus.mechanisms.accounting.guarantees import Spending
 from quietcorpus.transforms.errors import shown
 from quietcorpus.transforms.reading.documents import BATCH_DOCUMENTS
 
@@ -166,7 +166,7 @@ class Mechanism(Part):
 
     @property
     def proofs(self) -> tuple[str, ...]:
-        """Return the modules of `mechanisms/` that hold what is proved; none if it is not known."""
+        """Return the modules of `mechanisms/` that prove the guarantee, such as `words/brr`."""
         return ()
 
     @property

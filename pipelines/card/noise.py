@@ -47,7 +47,7 @@ def check_cost(
     """
     if not is_accountable():
         return
-    from quietcorpus.mechanisms.accounting import epsilon_of
+    from quietcorpus.mechanisms.accounting.privacy_loss import epsilon_of
 
     delta = Fraction(stage.delta_exact)
     groups = stage.groups if isinstance(stage, UserParameters) else []
@@ -89,7 +89,7 @@ def check_rate(
 def courses_of_norms(noise_multiplier: str, norms: Mapping[str, int]) -> Iterator[Course]:
     """Yield the courses of groups whose users are clipped to these norms in one noisy sum."""
     # The module imports optional packages.
-    from quietcorpus.mechanisms.clipped_sum import STEPS
+    from quietcorpus.mechanisms.users.clipped_sum import STEPS
 
     for name, norm in norms.items():
         yield name, Fraction(1), Fraction(noise_multiplier) * STEPS / max(norm, 1), int(norm > 0)

@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator
 from fractions import Fraction
 
-from quietcorpus.mechanisms.guarantees import (
+from quietcorpus.mechanisms.accounting.guarantees import (
     DocumentPrivacy,
     Guarantee,
     LimitedPrecision,

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from quietcorpus.evaluation.pages import rendered
-from quietcorpus.mechanisms.guarantees import shown_up
+from quietcorpus.mechanisms.accounting.guarantees import shown_up
 from quietcorpus.transforms.shards import Written
 
 from ..environment.signing import SigningKey

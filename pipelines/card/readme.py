@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from fractions import Fraction
 
-from quietcorpus.mechanisms.guarantees import ceiling, shown_up
+from quietcorpus.mechanisms.accounting.guarantees import ceiling, shown_up
 
 from .document_losses import DocumentLosses
 from .model import (

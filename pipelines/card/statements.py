@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 from quietcorpus.indexes.tokenizers import DICTIONARIES
-from quietcorpus.mechanisms.filters import Concentrated
-from quietcorpus.mechanisms.guarantees import (
+from quietcorpus.mechanisms.accounting.filters import Concentrated
+from quietcorpus.mechanisms.accounting.guarantees import (
     DocumentPrivacy,
     Guarantee,
     LimitedPrecision,

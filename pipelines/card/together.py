@@ -9,8 +9,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from quietcorpus.mechanisms.filters import FILTERS, Concentrated
-from quietcorpus.mechanisms.guarantees import (
+from quietcorpus.mechanisms.accounting.filters import FILTERS, Concentrated
+from quietcorpus.mechanisms.accounting.guarantees import (
     DocumentPrivacy,
     Guarantee,
     Spending,
@@ -48,7 +48,7 @@ def together(
 
     If all noise is Gaussian, it is composed exactly, at the largest delta of any: for budgets that
     were fixed beforehand, two Gaussians are one, whatever the second is about (Dong, Roth and Su
-    2022, corollary 3.3; `quietcorpus.mechanisms.filters`). Else epsilons and deltas add up. Users
+    2022, corollary 3.3; `mechanisms.accounting.filters`). Else epsilons and deltas add up. Users
     of a smaller budget are counted as those of the largest.
 
     Args:

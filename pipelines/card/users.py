@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
-from quietcorpus.mechanisms.guarantees import UserPrivacy
+from quietcorpus.mechanisms.accounting.guarantees import UserPrivacy
 from quietcorpus.transforms.errors import InputError
 
 from ..schema.users import GroupBudgets

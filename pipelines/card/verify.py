@@ -15,7 +15,7 @@ import pydantic
 from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 
-from quietcorpus.mechanisms.guarantees import Guarantee, Spending, compose
+from quietcorpus.mechanisms.accounting.guarantees import Guarantee, Spending, compose
 from quietcorpus.transforms.errors import InputError, blamed, client_errors
 from quietcorpus.transforms.shards import data_file
 

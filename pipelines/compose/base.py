@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, TypedDict
 
 import apache_beam as beam
 
-from quietcorpus.mechanisms.guarantees import Guarantee
+from quietcorpus.mechanisms.accounting.guarantees import Guarantee
 from quietcorpus.transforms.errors import InputError, shown
 
 from ..card.weakness import Weakness, of_key, refuse

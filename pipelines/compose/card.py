@@ -6,7 +6,12 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from quietcorpus.mechanisms.guarantees import SAME_FILES, Guarantee, Spending, UserPrivacy
+from quietcorpus.mechanisms.accounting.guarantees import (
+    SAME_FILES,
+    Guarantee,
+    Spending,
+    UserPrivacy,
+)
 from quietcorpus.transforms.shards import Written
 
 from ..card import statements

@@ -17,7 +17,7 @@ from apache_beam.runners.direct.direct_runner import (
 from apache_beam.transforms.window import GlobalWindows
 from apache_beam.typehints.row_type import RowTypeConstraint
 
-from quietcorpus.mechanisms.guarantees import Guarantee, LimitedPrecision
+from quietcorpus.mechanisms.accounting.guarantees import Guarantee, LimitedPrecision
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.composed.fields import Fields
 from quietcorpus.transforms.composed.reading import COPIES, ERRORS, ReadBatches, ReadRows

@@ -21,13 +21,13 @@ from quietcorpus.evaluation.attacks.tradeoff import (
     Outcomes,
 )
 from quietcorpus.evaluation.results import RATES, Observation
-from quietcorpus.mechanisms.deep_candidate import DeepCandidate
-from quietcorpus.mechanisms.filters import Concentrated
-from quietcorpus.mechanisms.guarantees import Guarantee, LimitedPrecision, Spending
-from quietcorpus.mechanisms.projected_mean import STEPS as RADIUS
-from quietcorpus.mechanisms.projected_mean import ProjectedMean
-from quietcorpus.mechanisms.truncation import STEPS as BOX
-from quietcorpus.mechanisms.truncation import Truncation
+from quietcorpus.mechanisms.accounting.filters import Concentrated
+from quietcorpus.mechanisms.accounting.guarantees import Guarantee, LimitedPrecision, Spending
+from quietcorpus.mechanisms.sentences.deep_candidate import DeepCandidate
+from quietcorpus.mechanisms.sentences.projected_mean import STEPS as RADIUS
+from quietcorpus.mechanisms.sentences.projected_mean import ProjectedMean
+from quietcorpus.mechanisms.sentences.truncation import STEPS as BOX
+from quietcorpus.mechanisms.sentences.truncation import Truncation
 
 from ..card.model import Card
 from ..card.together import noise_together, together

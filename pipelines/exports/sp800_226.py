@@ -7,6 +7,7 @@ it; they are listed from the top. Paths are those of this software's source.
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -79,8 +80,8 @@ def _guarantee(card: Card) -> Iterator[Component]:
             "guarantee.parameters",
             "budget",
             "quietcorpus verify",
-            "mechanisms/guarantees.py",
-            "tests/mechanisms/test_guarantees.py",
+            "mechanisms/accounting/guarantees.py",
+            "tests/mechanisms/accounting/test_guarantees.py",
             "pipelines/card/verify.py",
             "tests/pipelines/card/test_verify.py",
         ),
@@ -112,7 +113,7 @@ def _algorithms(card: Card) -> Iterator[Component]:
     proofs = tuple(
         path
         for name in card.mechanism.proofs
-        for path in (f"mechanisms/{name}.py", f"tests/mechanisms/test_{name}.py")
+        for path in (f"mechanisms/{name}.py", f"tests/mechanisms/{_test_of(name)}")
     )
     stages = ", ".join(one.stage for one in card.budget.stages)
     yield Component(
@@ -129,6 +130,11 @@ def _algorithms(card: Card) -> Iterator[Component]:
             *((*_audit(card), "tests/statistical/test_planted_faults.py") if proofs else ()),
         ),
     )
+
+
+def _test_of(module: str) -> str:
+    folder, name = posixpath.split(module)
+    return f"{folder}/test_{name}.py"
 
 
 def _audit(card: Card) -> tuple[str, ...]:
@@ -151,8 +157,8 @@ def _deployment(card: Card) -> Iterator[Component]:
         "errors, logs and metrics. How long a run takes, and what its machines reveal, is not "
         "covered.",
         (
-            "mechanisms/exact.py",
-            "tests/mechanisms/test_exact.py",
+            "mechanisms/noise/exact.py",
+            "tests/mechanisms/noise/test_exact.py",
             "mechanisms/keystream.py",
             "tests/mechanisms/test_keystream.py",
             "transforms/errors.py",

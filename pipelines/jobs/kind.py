@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 import apache_beam as beam
 
+from quietcorpus.mechanisms.accounting.filters import Concentrated
+from quietcorpus.mechanisms.accounting.guarantees import Guarantee, Spending
 from quietcorpus.mechanisms.encoding import Value
-from quietcorpus.mechanisms.filters import Concentrated
-from quietcorpus.mechanisms.guarantees import Guarantee, Spending
 from quietcorpus.transforms.shards import Tally, Written
 
 from .. import registry

@@ -10,13 +10,13 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from quietcorpus.mechanisms.bag_of_words import BagOfWords
-from quietcorpus.mechanisms.geometric import TwoSidedGeometric
+from quietcorpus.mechanisms.bags.bag_of_words import BagOfWords
+from quietcorpus.mechanisms.noise.geometric import TwoSidedGeometric
 
 from ..card.model import Meaning, Typical
 
 if TYPE_CHECKING:  # its module needs the extra `embeddings`
-    from quietcorpus.mechanisms.ballots import Ballots
+    from quietcorpus.mechanisms.votes.ballots import Ballots
 
 _SENTENCES = 10  # of a document, where its size is not known before the run
 _MANY = 1_000  # words of a vocabulary whose size is not known before the run

@@ -9,7 +9,7 @@ import apache_beam as beam
 import pyarrow as pa
 
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.mechanisms.histogram import Counts
+from quietcorpus.mechanisms.bags.histogram import Counts
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.errors import redacted
 from quietcorpus.transforms.reading.parquet_files import table_in

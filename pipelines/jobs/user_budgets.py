@@ -9,8 +9,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Protocol
 
-from quietcorpus.mechanisms.group_norms import GroupNorms
-from quietcorpus.mechanisms.guarantees import UserPrivacy
+from quietcorpus.mechanisms.accounting.guarantees import UserPrivacy
+from quietcorpus.mechanisms.users.group_norms import GroupNorms
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.users.users import Users
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from pydantic import Field
 
-from quietcorpus.mechanisms.guarantees import round_down, round_up
+from quietcorpus.mechanisms.accounting.guarantees import round_down, round_up
 
 from ..card.parameters import Part
 from .book import Ledger

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 import pydantic
 from pydantic import BeforeValidator, Field, PlainSerializer
 
-from quietcorpus.mechanisms.brr import BinaryRandomizedResponse
-from quietcorpus.mechanisms.conversion import at_precision
-from quietcorpus.mechanisms.filters import FILTERS, Composition, Concentrated, Filter
-from quietcorpus.mechanisms.guarantees import (
+from quietcorpus.mechanisms.accounting.composition import at_precision
+from quietcorpus.mechanisms.accounting.filters import FILTERS, Composition, Concentrated, Filter
+from quietcorpus.mechanisms.accounting.guarantees import (
     DocumentPrivacy,
     Guarantee,
     LimitedPrecision,
@@ -28,7 +27,8 @@ from quietcorpus.mechanisms.guarantees import (
     UserPrivacy,
     ceiling,
 )
-from quietcorpus.mechanisms.madlib import Madlib
+from quietcorpus.mechanisms.words.brr import BinaryRandomizedResponse
+from quietcorpus.mechanisms.words.madlib import Madlib
 from quietcorpus.transforms.errors import InputError
 
 from ..environment.credentials import refuse_in_spec

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from quietcorpus.mechanisms.guarantees import ceiling
+from quietcorpus.mechanisms.accounting.guarantees import ceiling
 from quietcorpus.transforms.errors import InputError
 
 from .caps import Cap, Charge

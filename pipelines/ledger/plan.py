@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from quietcorpus.mechanisms.guarantees import ceiling, floor
+from quietcorpus.mechanisms.accounting.guarantees import ceiling, floor
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.errors import CapReached, InputError
 

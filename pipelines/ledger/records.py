@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Self
 import pydantic
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
 
-from quietcorpus.mechanisms.filters import Concentrated
+from quietcorpus.mechanisms.accounting.filters import Concentrated
 
 from ..card.parameters import Parameters, parameters
 from ..schema.errors import first_line

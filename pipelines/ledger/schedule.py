@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any, get_args
 
-from quietcorpus.mechanisms.concentrated import gaussian_epsilon
-from quietcorpus.mechanisms.filters import Composition
-from quietcorpus.mechanisms.guarantees import ceiling, floor
+from quietcorpus.mechanisms.accounting.concentrated import gaussian_epsilon
+from quietcorpus.mechanisms.accounting.filters import Composition
+from quietcorpus.mechanisms.accounting.guarantees import ceiling, floor
 from quietcorpus.transforms.errors import InputError
 
 from ..card.parameters import parameters, total_cost

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from quietcorpus.mechanisms.guarantees import Guarantee, ceiling, floor
+from quietcorpus.mechanisms.accounting.guarantees import Guarantee, ceiling, floor
 from quietcorpus.transforms.errors import CapReached, InputError
 
 from .caps import NOTHING, Cap, Charge, Cost, MetricCap, UserCap

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
-from quietcorpus.mechanisms.guarantees import ceiling, floor, round_up
+from quietcorpus.mechanisms.accounting.guarantees import ceiling, floor, round_up
 
 from ..card.parameters import total_cost
 from ..terminal.table import aligned
@@ -123,7 +123,7 @@ def _fixed_beforehand(ledger: Ledger, number: int) -> float | None:
     ]
     if not isinstance(cap, UserCap) or len(spent) < 2:
         return None
-    from quietcorpus.mechanisms.composition import fixed_beforehand
+    from quietcorpus.mechanisms.accounting.composition import fixed_beforehand
 
     try:
         return round_up(fixed_beforehand(spent, cap.delta))

@@ -26,8 +26,8 @@ from quietcorpus.indexes.frequent_words import FREQUENT_WORDS, FrequentWords
 from quietcorpus.indexes.recoder import WIDTHS, means
 from quietcorpus.indexes.recoder_training import train
 from quietcorpus.indexes.sentences import LANGUAGES, NAME
-from quietcorpus.mechanisms.deep_candidate import cosines, on_grid
-from quietcorpus.mechanisms.exponential import LARGEST_SET
+from quietcorpus.mechanisms.noise.exponential import LARGEST_SET
+from quietcorpus.mechanisms.sentences.deep_candidate import cosines, on_grid
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
 from quietcorpus.transforms.errors import InputError, shown
 from quietcorpus.transforms.installed import require_installed

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.indexes.pool_lists import by_list
-from quietcorpus.mechanisms.deep_candidate import UNIT
+from quietcorpus.mechanisms.sentences.deep_candidate import UNIT
 
 NEAR = 0.95
 """The cosine from which on two texts are joined: above it, they differ in a few words."""

@@ -26,7 +26,7 @@ from quietcorpus.indexes.pool import (
 )
 from quietcorpus.indexes.pool_lists import PoolLists
 from quietcorpus.indexes.tokenizers import UNICODE_WORDS, Tokenizer
-from quietcorpus.mechanisms.deep_candidate import on_grid
+from quietcorpus.mechanisms.sentences.deep_candidate import on_grid
 from quietcorpus.transforms.artefacts.encoder import Encoder, EncoderSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import Corpus

@@ -16,7 +16,7 @@ from quietcorpus.indexes.inverted_lists import LARGEST_SEED
 from quietcorpus.indexes.largest_products import largest
 from quietcorpus.indexes.pool import MOST_COMPARED
 from quietcorpus.indexes.pool_lists import PoolLists
-from quietcorpus.mechanisms.deep_candidate import on_grid
+from quietcorpus.mechanisms.sentences.deep_candidate import on_grid
 from quietcorpus.transforms.errors import InputError, shown
 
 from ..runners.parallel import processors

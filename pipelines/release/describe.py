@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from quietcorpus.mechanisms.guarantees import DocumentPrivacy, Guarantee
+from quietcorpus.mechanisms.accounting.guarantees import DocumentPrivacy, Guarantee
 from quietcorpus.transforms.release import released_names
 from quietcorpus.transforms.shards import Tally, Written
 

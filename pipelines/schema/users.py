@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from quietcorpus.mechanisms.guarantees import ceiling
+from quietcorpus.mechanisms.accounting.guarantees import ceiling
 from quietcorpus.transforms.errors import shown
 from quietcorpus.transforms.names import look_alike
 

@@ -165,7 +165,7 @@ def changed_code(folder: Path) -> Path:
     """A new folder with a copy of the packages in which one line of one module differs."""
     package, ignored = folder / "quietcorpus", shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "quietcorpus", package, ignore=ignored)  # and what it links to
-    module = package / "mechanisms" / "geometric.py"
+    module = package / "mechanisms" / "noise" / "geometric.py"
     module.write_text(module.read_text("utf-8") + "\n# another version\n", "utf-8")
     return folder
 

@@ -13,7 +13,7 @@ from public_candidates import PUBLIC_TEXTS, build_candidates
 
 from quietcorpus.indexes.candidates import CandidatesManifest, read_names
 from quietcorpus.indexes.sentences import LANGUAGES, split
-from quietcorpus.mechanisms.exponential import LARGEST_SET
+from quietcorpus.mechanisms.noise.exponential import LARGEST_SET
 from quietcorpus.pipelines.prepare.candidates import _clusters
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
 from quietcorpus.transforms.errors import InputError

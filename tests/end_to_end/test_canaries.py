@@ -20,13 +20,13 @@ from faulty_bags import half_histogram, louder
 from faulty_words import copy_all
 
 import quietcorpus as qc
-import quietcorpus.mechanisms.histogram
-import quietcorpus.mechanisms.sampled_users
+import quietcorpus.mechanisms.bags.histogram
+import quietcorpus.mechanisms.users.sampled_users
 import quietcorpus.transforms.users.cooccurrence
-from quietcorpus.mechanisms.clipped_sum import STEPS
-from quietcorpus.mechanisms.cooccurrence import packed
-from quietcorpus.mechanisms.exponential import ExponentialMechanism
-from quietcorpus.mechanisms.word_pairs import pair_weights
+from quietcorpus.mechanisms.noise.exponential import ExponentialMechanism
+from quietcorpus.mechanisms.users.clipped_sum import STEPS
+from quietcorpus.mechanisms.users.cooccurrence import packed
+from quietcorpus.mechanisms.words.word_pairs import pair_weights
 from quietcorpus.pipelines.audit.inputs import made_up_words
 from quietcorpus.pipelines.canaries.canaries import lines
 
@@ -107,9 +107,11 @@ def test_a_private_vocabulary(workspace: Workspace, monkeypatch: Patch, faulty: 
     words = list(itertools.islice(made_up_words(), 300))
     workspace.json_lines([" ".join(words[i : i + 3]) for i in range(0, 300, 3)] * 60)
     if faulty:
-        real = quietcorpus.mechanisms.histogram.DenseNoise
+        real = quietcorpus.mechanisms.bags.histogram.DenseNoise
         monkeypatch.setattr(
-            quietcorpus.mechanisms.histogram, "DenseNoise", lambda rate, size: real(4 * rate, size)
+            quietcorpus.mechanisms.bags.histogram,
+            "DenseNoise",
+            lambda rate, size: real(4 * rate, size),
         )
     block = {"kind": "histogram", "precision": 3, "epsilon": 1, **PRIVATE}
     found = played(workspace, {"mechanism": block}, canaries=300)
@@ -194,7 +196,7 @@ def unclipped(patch: Patch) -> None:
 
     patch.setattr(quietcorpus.transforms.users.cooccurrence, "contribution", raw)
     patch.setattr(quietcorpus.transforms.users.cooccurrence, "clipped", asked)
-    patch.setattr(quietcorpus.mechanisms.sampled_users, "clipped", asked)
+    patch.setattr(quietcorpus.mechanisms.users.sampled_users, "clipped", asked)
 
 
 SGD = {"dimensions": 32, "training": {"steps": 15, "lot": 150, "clip": 0.02}}

@@ -33,9 +33,9 @@ def fatal(*given):
 job.release = fatal
 """
 SILENT = """
-import quietcorpus.mechanisms.histogram
-from quietcorpus.mechanisms.geometric import DenseNoise
-quietcorpus.mechanisms.histogram.DenseNoise = lambda rate, size: DenseNoise(100 * rate, size)
+import quietcorpus.mechanisms.bags.histogram
+from quietcorpus.mechanisms.noise.geometric import DenseNoise
+quietcorpus.mechanisms.bags.histogram.DenseNoise = lambda rate, size: DenseNoise(100 * rate, size)
 """
 
 

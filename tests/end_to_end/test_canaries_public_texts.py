@@ -13,10 +13,10 @@ from faulty_public_texts import by_label, clipped_apart, unclipped_users
 from users_on_topics import corpus
 
 import quietcorpus as qc
-from quietcorpus.mechanisms.accounting import noise_multiplier_for
-from quietcorpus.mechanisms.clipped_sum import ClippedSum
-from quietcorpus.mechanisms.pure_votes import PureVotes
-from quietcorpus.mechanisms.votes import Votes
+from quietcorpus.mechanisms.accounting.privacy_loss import noise_multiplier_for
+from quietcorpus.mechanisms.users.clipped_sum import ClippedSum
+from quietcorpus.mechanisms.votes.pure_votes import PureVotes
+from quietcorpus.mechanisms.votes.votes import Votes
 from quietcorpus.pipelines.canaries.canaries import lines
 
 if TYPE_CHECKING:

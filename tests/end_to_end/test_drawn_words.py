@@ -18,7 +18,7 @@ from scipy.spatial.distance import cdist
 
 from quietcorpus.indexes.tokenizer import tokenize
 from quietcorpus.indexes.word_index import open_index
-from quietcorpus.mechanisms.tem import radius_of
+from quietcorpus.mechanisms.words.tem import radius_of
 from quietcorpus.pipelines.card.verify import verify
 from quietcorpus.transforms.errors import InputError
 

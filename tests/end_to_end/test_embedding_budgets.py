@@ -16,7 +16,7 @@ from embedding_releases import (
     write_corpus,
 )
 
-from quietcorpus.mechanisms.accounting import epsilon_of
+from quietcorpus.mechanisms.accounting.privacy_loss import epsilon_of
 from quietcorpus.pipelines.card.verify import verify
 
 if TYPE_CHECKING:

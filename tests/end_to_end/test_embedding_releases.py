@@ -29,8 +29,8 @@ from embedding_releases import (
 from gensim.models import KeyedVectors
 from ruamel.yaml import YAML
 
-from quietcorpus.mechanisms.accounting import epsilon_of, papers_epsilon
-from quietcorpus.mechanisms.guarantees import ceiling
+from quietcorpus.mechanisms.accounting.guarantees import ceiling
+from quietcorpus.mechanisms.accounting.privacy_loss import epsilon_of, papers_epsilon
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

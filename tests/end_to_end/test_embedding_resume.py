@@ -21,7 +21,7 @@ from embedding_releases import digests_of, embeddings, prepare, ray_folder
 from machine import members, wait_until
 from s3_server import BUCKET, S3Server
 
-from quietcorpus.mechanisms.accounting import epsilon_of
+from quietcorpus.mechanisms.accounting.privacy_loss import epsilon_of
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

@@ -18,7 +18,7 @@ from public_pools import INPUT, TOPICS
 from scipy import stats
 
 import quietcorpus as qc
-from quietcorpus.mechanisms.accounting import noise_multiplier_for
+from quietcorpus.mechanisms.accounting.privacy_loss import noise_multiplier_for
 from quietcorpus.pipelines.evaluate.definition import EXACT
 
 if TYPE_CHECKING:

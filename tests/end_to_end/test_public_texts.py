@@ -37,8 +37,8 @@ from tampering import edit_card, refused, restate, rewrite
 
 import quietcorpus as qc
 from quietcorpus.indexes.pool import open_pool
-from quietcorpus.mechanisms.clipped_sum import STEPS
-from quietcorpus.mechanisms.guarantees import DocumentPrivacy, Spending
+from quietcorpus.mechanisms.accounting.guarantees import DocumentPrivacy, Spending
+from quietcorpus.mechanisms.users.clipped_sum import STEPS
 from quietcorpus.pipelines.card.verify import verify
 from quietcorpus.pipelines.schema.loading import load_spec
 from quietcorpus.pipelines.terminal.observer import Numbers
@@ -361,7 +361,7 @@ def test_an_audit_runs_and_can_fail(
     workspace: Workspace, public_texts: Texts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Kills: an audit of other parameters than the spec's.
-    from quietcorpus.mechanisms.votes import Votes
+    from quietcorpus.mechanisms.votes.votes import Votes
 
     corpus(workspace)
     monkeypatch.chdir(workspace.folder)

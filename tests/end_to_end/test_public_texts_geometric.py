@@ -60,7 +60,7 @@ def test_the_card_promises_epsilon_alone(released: Workspace) -> None:
     for page in ("README.md", "page.html"):
         told = (released.output / page).read_text().splitlines()
         assert not [one for one in told if "delta" in one and "accepted by name" not in one]
-    assert verified.mechanism.proofs == ("pure_votes", "geometric")
+    assert verified.mechanism.proofs == ("votes/pure_votes", "noise/geometric")
 
 
 def test_the_topics_are_found(released: Workspace) -> None:

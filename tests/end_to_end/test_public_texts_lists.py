@@ -17,7 +17,7 @@ from tampering import card as card_change
 from tampering import refused
 
 from quietcorpus.indexes.pool import open_pool
-from quietcorpus.mechanisms.clipped_sum import STEPS
+from quietcorpus.mechanisms.users.clipped_sum import STEPS
 from quietcorpus.pipelines.card.verify import verify
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from tampering import edit_card, redress, refused, restate, rewrite
 
 import quietcorpus as qc
 from quietcorpus.indexes.pool import open_pool
-from quietcorpus.mechanisms.guarantees import DocumentPrivacy, Spending
-from quietcorpus.mechanisms.votes import Votes
+from quietcorpus.mechanisms.accounting.guarantees import DocumentPrivacy, Spending
+from quietcorpus.mechanisms.votes.votes import Votes
 from quietcorpus.pipelines.card.verify import verify
 from quietcorpus.pipelines.card.weakness import of_unchosen
 

@@ -23,9 +23,9 @@ from users_on_topics import OF_TEAMS, OF_USERS
 from users_on_topics import corpus as users
 
 import quietcorpus as qc
-from quietcorpus.mechanisms.guarantees import UserPrivacy
-from quietcorpus.mechanisms.vote_rounds import Rounds as Split
-from quietcorpus.mechanisms.votes import Votes
+from quietcorpus.mechanisms.accounting.guarantees import UserPrivacy
+from quietcorpus.mechanisms.votes.rounds import Rounds as Split
+from quietcorpus.mechanisms.votes.votes import Votes
 from quietcorpus.pipelines.card.verify import verify
 from quietcorpus.pipelines.kinds.public_texts.calibrate_report import lines
 from quietcorpus.pipelines.schema.loading import load_spec

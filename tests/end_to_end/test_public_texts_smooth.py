@@ -29,9 +29,9 @@ from tampering import edit_card, refused, rewrite
 
 import quietcorpus as qc
 from quietcorpus.indexes.pool import open_pool
-from quietcorpus.mechanisms.clipped_sum import STEPS
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.vote_estimates import smoothed
+from quietcorpus.mechanisms.users.clipped_sum import STEPS
+from quietcorpus.mechanisms.votes.estimates import smoothed
 from quietcorpus.pipelines.kinds.public_texts import voting as public_texts_votes
 from quietcorpus.pipelines.kinds.public_texts.spec import PublicTextsSpec
 from quietcorpus.pipelines.kinds.public_texts.voting import PublicTextsKind

@@ -25,8 +25,8 @@ from users_on_topics import LABELLED, LAW, LOUD, OF_TEAMS, OF_USERS, USERS, corp
 
 import quietcorpus as qc
 from quietcorpus.indexes.pool import open_pool
-from quietcorpus.mechanisms.clipped_sum import STEPS
-from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy
+from quietcorpus.mechanisms.accounting.guarantees import Spending, UserPrivacy
+from quietcorpus.mechanisms.users.clipped_sum import STEPS
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.card.verify import verify
 from quietcorpus.pipelines.ledger.book import Ledger
@@ -298,7 +298,7 @@ def test_an_audit_runs_and_can_fail(
     workspace: Workspace, public_texts: Texts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Kills: an audit of documents in place of users, or of the largest group alone.
-    from quietcorpus.mechanisms import user_votes
+    from quietcorpus.mechanisms.votes import user_votes
 
     corpus(workspace)
     monkeypatch.chdir(workspace.folder)

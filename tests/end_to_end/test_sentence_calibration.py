@@ -15,9 +15,13 @@ from public_candidates import PUBLIC_TEXTS
 from quietcorpus.indexes.candidates import Candidates
 from quietcorpus.indexes.recoder import means
 from quietcorpus.indexes.sentences import split
-from quietcorpus.mechanisms.deep_candidate import DeepCandidate, Utility
 from quietcorpus.mechanisms.keystream import KEY_BYTES, Addresses, Keystream, ReleaseKey
-from quietcorpus.mechanisms.projected_mean import DIRECTION_UNIT, NoisyProjections, ProjectedMean
+from quietcorpus.mechanisms.sentences.deep_candidate import DeepCandidate, Utility
+from quietcorpus.mechanisms.sentences.projected_mean import (
+    DIRECTION_UNIT,
+    NoisyProjections,
+    ProjectedMean,
+)
 from quietcorpus.pipelines.kinds.sentence_embeddings import calibrate as sentences_job
 from quietcorpus.pipelines.kinds.sentence_embeddings.calibrate import CalibratedEmbedding, calibrate
 from quietcorpus.pipelines.prepare.public_documents import chosen

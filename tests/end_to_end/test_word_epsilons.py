@@ -14,7 +14,7 @@ from card_schema import assert_valid
 from word_releases import DEVIATIONS, INPUT, corpus, simulated, texts_of
 
 from quietcorpus.indexes.word_index import WordIndex
-from quietcorpus.mechanisms.document_loss import brr_epsilon, madlib_epsilon
+from quietcorpus.mechanisms.words.document_loss import brr_epsilon, madlib_epsilon
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

@@ -22,7 +22,7 @@ from word_releases import ALPHA, DEVIATIONS, INPUT, corpus, simulated, texts_of
 
 from quietcorpus.indexes.tokenizer import tokenize
 from quietcorpus.indexes.word_index import WordIndex
-from quietcorpus.mechanisms.document_loss import brr_epsilon, madlib_epsilon
+from quietcorpus.mechanisms.words.document_loss import brr_epsilon, madlib_epsilon
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

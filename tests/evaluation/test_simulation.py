@@ -22,7 +22,7 @@ from quietcorpus.evaluation.simulation import (
     unit_noise,
 )
 from quietcorpus.indexes.euclidean import EuclideanSearch
-from quietcorpus.mechanisms.vickrey import choice
+from quietcorpus.mechanisms.words.vickrey import choice
 
 ALPHA = 1e-6
 

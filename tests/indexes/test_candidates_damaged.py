@@ -35,7 +35,7 @@ from quietcorpus.indexes.candidates import (
 )
 from quietcorpus.indexes.folder import ArtefactError
 from quietcorpus.indexes.recoder import LARGEST, WIDTHS
-from quietcorpus.mechanisms.projected_mean import DIRECTION_UNIT
+from quietcorpus.mechanisms.sentences.projected_mean import DIRECTION_UNIT
 
 OTHER_SIZES = "holds files of other sizes or values than its manifest.json says; build it again"
 

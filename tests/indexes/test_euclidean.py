@@ -21,7 +21,7 @@ from quietcorpus.indexes.euclidean import (
 )
 from quietcorpus.indexes.euclidean_integers import IntegerSearch
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.madlib import perturb
+from quietcorpus.mechanisms.words.madlib import perturb
 
 Array = np.ndarray
 

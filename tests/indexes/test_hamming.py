@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quietcorpus.indexes.hamming import HammingSearch
-from quietcorpus.mechanisms.brr import flip
 from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.words.brr import flip
 
 Array = np.ndarray
 

@@ -18,7 +18,7 @@ from public_pools import TOPICS, texts_on
 from quietcorpus.indexes import lsa
 from quietcorpus.indexes.lsa import Lsa, TooFewTexts, fit
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.mechanisms.deep_candidate import UNIT, on_grid
+from quietcorpus.mechanisms.sentences.deep_candidate import UNIT, on_grid
 
 TEXTS = texts_on(list(TOPICS), 40, 1)
 EVERY = " ".join(TOPICS.values()).split()

@@ -17,9 +17,9 @@ import pytest
 import quietcorpus as qc
 from quietcorpus.evaluation.audits.findings import Exact, Sampled
 from quietcorpus.indexes.tokenizer import tokenize
-from quietcorpus.mechanisms.geometric import DenseNoise
-from quietcorpus.mechanisms.guarantees import LimitedPrecision, Spending
+from quietcorpus.mechanisms.accounting.guarantees import LimitedPrecision, Spending
 from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.noise.geometric import DenseNoise
 from quietcorpus.pipelines import registry
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card.mechanism import FileFormat, Mechanism, Promise

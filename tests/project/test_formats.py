@@ -24,7 +24,7 @@ from quietcorpus.indexes.candidates import open_candidates, save
 from quietcorpus.indexes.pool import open_pool
 from quietcorpus.indexes.word_index_manifest import IndexManifest
 from quietcorpus.mechanisms.keystream import KEY_BYTES, ReleaseKey
-from quietcorpus.mechanisms.projected_mean import NoisyProjections, ProjectedMean
+from quietcorpus.mechanisms.sentences.projected_mean import NoisyProjections, ProjectedMean
 from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.trust import Trust
 from quietcorpus.pipelines.storage.claims import Claim, Run

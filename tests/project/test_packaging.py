@@ -161,7 +161,7 @@ def test_an_editable_installation_is_a_path(checkout: Path, tmp_path: Path) -> N
     subprocess.run([*command, *options], check=True)
     (path,) = tmp_path.glob("*.pth")
     assert path.read_text().splitlines() == [str(checkout)]
-    code = "import quietcorpus.mechanisms.madlib as found; print(found.__file__)"
+    code = "import quietcorpus.mechanisms.words.madlib as found; print(found.__file__)"
     environment = os.environ | {"PYTHONPATH": path.read_text().strip()}
     run = subprocess.run(
         [sys.executable, "-c", code],
@@ -171,7 +171,7 @@ def test_an_editable_installation_is_a_path(checkout: Path, tmp_path: Path) -> N
         text=True,
         check=True,
     )
-    assert run.stdout.strip() == str(checkout / "quietcorpus" / "mechanisms" / "madlib.py")
+    assert run.stdout.strip() == str(checkout / "quietcorpus/mechanisms/words/madlib.py")
 
 
 @pytest.mark.slow

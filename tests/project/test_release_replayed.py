@@ -19,9 +19,9 @@ import pytest
 from golden_releases import fixed, spec_of
 from replayed import ALL, Given, files_of, make_more_artefacts, replayed
 
-from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
-from quietcorpus.mechanisms.sampled_users import SampledUsers
-from quietcorpus.mechanisms.skip_gram import Vectors
+from quietcorpus.mechanisms.users.clipped_sum import STEPS, ClippedSum
+from quietcorpus.mechanisms.users.sampled_users import SampledUsers
+from quietcorpus.mechanisms.users.skip_gram import Vectors
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.jobs.kind import prepare
 from quietcorpus.pipelines.kinds.public_texts.voting import PublicTextsKind

@@ -19,7 +19,7 @@ from ruamel.yaml import YAML
 
 import quietcorpus as qc
 from quietcorpus.indexes.languages import LANGUAGES
-from quietcorpus.mechanisms.guarantees import DocumentPrivacy
+from quietcorpus.mechanisms.accounting.guarantees import DocumentPrivacy
 from quietcorpus.pipelines.card.weakness import of_documents, of_guarantee, of_users, refuse
 from quietcorpus.pipelines.init import columns
 from quietcorpus.pipelines.init.answers import PROTECTS, Answers, Protected, Wanted, answers

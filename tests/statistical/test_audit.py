@@ -20,9 +20,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from quietcorpus.mechanisms.bag_of_words import Accounting, BagOfWords, add_noise
-from quietcorpus.mechanisms.geometric import DenseNoise, SparseNoise
-from quietcorpus.mechanisms.histogram import ThresholdedVocabulary
+from quietcorpus.mechanisms.bags.bag_of_words import Accounting, BagOfWords, add_noise
+from quietcorpus.mechanisms.bags.histogram import ThresholdedVocabulary
+from quietcorpus.mechanisms.noise.geometric import DenseNoise, SparseNoise
 
 DRAWS = 120_000
 

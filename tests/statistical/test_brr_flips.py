@@ -3,7 +3,7 @@
 Of 2^16 codes of 256 bits, n = 2^24. At epsilon = 5 the flip probability of .0067 makes 112,000
 flips, deviation 334: a rate 5 % off is 17 deviations away; at .01 the probability of .4975 is 20
 deviations from 1/2. At 20 no flip is expected in a run, which tells 10 from 20 and no more: there
-the digits are tested one by one (mechanisms/test_brr.py). A copy with probability r = 5 % adds
+the digits are tested one by one (test_brr.py). A copy with probability r = 5 % adds
 n r^2 / 2 = 21,000 to the statistic of a 2 x 2 table.
 """
 
@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from quietcorpus.mechanisms.brr import flip
+from quietcorpus.mechanisms.words.brr import flip
 
 CODES, WORDS = 1 << 16, 4
 LENGTH = 64  # words of a document

@@ -18,9 +18,9 @@ import pytest
 
 import quietcorpus.pipelines.jobs.kind  # noqa: F401 (it loads all combiners)
 from quietcorpus.indexes.tokenizers import UNICODE_WORDS
-from quietcorpus.mechanisms.clipped_sum import STEPS
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
+from quietcorpus.mechanisms.users.clipped_sum import STEPS
+from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
 from quietcorpus.transforms import array_sums, term_sums, vocabulary
 from quietcorpus.transforms.composed import sums
 from quietcorpus.transforms.composed import users as composed_users

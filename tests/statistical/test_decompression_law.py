@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from quietcorpus.mechanisms.bags import Bags
-from quietcorpus.mechanisms.decompression import Decompression
+from quietcorpus.mechanisms.bags.bags import Bags
+from quietcorpus.mechanisms.bags.decompression import Decompression
 
 # Two bins of 40 and 60 terms in shuffled order, weights over three magnitudes; 20,000 documents of
 # 30 and 20 units: 600,000 and 400,000 draws. Power: a weight wrong by 10 % in a term of mass p adds

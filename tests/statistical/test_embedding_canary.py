@@ -23,13 +23,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import quietcorpus.mechanisms.sampled_users
-from quietcorpus.mechanisms.accounting import Schedule
-from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
+import quietcorpus.mechanisms.users.sampled_users
+from quietcorpus.mechanisms.accounting.privacy_loss import Schedule
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.sampled_users import SampledUsers, Texts
-from quietcorpus.mechanisms.skip_gram import Against, SkipGram, User, update
-from quietcorpus.mechanisms.user_training import Training, TrainingState
+from quietcorpus.mechanisms.users.clipped_sum import STEPS, ClippedSum
+from quietcorpus.mechanisms.users.sampled_users import SampledUsers, Texts
+from quietcorpus.mechanisms.users.skip_gram import Against, SkipGram, User, update
+from quietcorpus.mechanisms.users.user_training import Training, TrainingState
 
 pytestmark = pytest.mark.slow
 
@@ -126,7 +126,7 @@ def test_the_audit_finds_a_leak(
 ) -> None:
     # The controls: what a training without a bound, or with too little noise, gives away.
     if fault == "no clipping":
-        monkeypatch.setattr(quietcorpus.mechanisms.sampled_users, "clipped", unclipped)
+        monkeypatch.setattr(quietcorpus.mechanisms.users.sampled_users, "clipped", unclipped)
     else:
         loud = schedule.noise_multiplier / 100
         schedule = Schedule(loud, schedule.delta, schedule.steps, schedule.groups)

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from quietcorpus.mechanisms.euclidean_noise import LARGEST_DIMENSIONS, EuclideanNoise
+from quietcorpus.mechanisms.noise.euclidean_noise import LARGEST_DIMENSIONS, EuclideanNoise
 
 FEW, MANY = 1 << 12, 1 << 17
 WRONG = Fraction(11, 10)

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum, clipped
-from quietcorpus.mechanisms.exact import ExactSampler
-from quietcorpus.mechanisms.gaussian import RoundedGaussian
+from quietcorpus.mechanisms.noise.exact import ExactSampler
+from quietcorpus.mechanisms.noise.gaussian import RoundedGaussian
+from quietcorpus.mechanisms.users.clipped_sum import STEPS, ClippedSum, clipped
 
 DEVIATIONS = [Fraction(1, 2), Fraction(7, 3), Fraction(300), Fraction(768), Fraction(1500)]
 ROWS, SIZE = 64, 1 << 14

@@ -27,14 +27,15 @@ from audited_releases import NAMES, released_here
 from golden_releases import publish
 from mutated import Mutation, plant
 
-from quietcorpus.mechanisms import brr, madlib, uniform, vickrey
-from quietcorpus.mechanisms.clipped_sum import ClippedSum, dither
-from quietcorpus.mechanisms.euclidean_noise import EuclideanNoise
-from quietcorpus.mechanisms.exponential import ExponentialMechanism
-from quietcorpus.mechanisms.geometric import DenseNoise, SparseNoise
-from quietcorpus.mechanisms.histogram import ThresholdedVocabulary
+from quietcorpus.mechanisms.bags.histogram import ThresholdedVocabulary
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
-from quietcorpus.mechanisms.resampling import Resampling
+from quietcorpus.mechanisms.noise import uniform
+from quietcorpus.mechanisms.noise.euclidean_noise import EuclideanNoise
+from quietcorpus.mechanisms.noise.exponential import ExponentialMechanism
+from quietcorpus.mechanisms.noise.geometric import DenseNoise, SparseNoise
+from quietcorpus.mechanisms.users.clipped_sum import ClippedSum, dither
+from quietcorpus.mechanisms.votes.resampling import Resampling
+from quietcorpus.mechanisms.words import brr, madlib, vickrey
 from quietcorpus.pipelines.environment import keys
 from quietcorpus.transforms.sealed import SealedSink
 
@@ -92,15 +93,19 @@ ROWS = "transforms.privatizers.rows:document_addresses"
 FAULTS = {
     "acceptance by the value's own bits": (
         "sentence-embeddings, projected-mean",
-        ("mechanisms.euclidean_noise:EuclideanNoise._accepted", "ACCEPTANCE_LANE", "VALUE_LANE"),
+        (
+            "mechanisms.noise.euclidean_noise:EuclideanNoise._accepted",
+            "ACCEPTANCE_LANE",
+            "VALUE_LANE",
+        ),
     ),
     "a choice by the noise's bits": (
         "words, vickrey",
-        ("mechanisms.vickrey:chosen", "lane=_CHOICE_LANE", "lane=0"),
+        ("mechanisms.words.vickrey:chosen", "lane=_CHOICE_LANE", "lane=0"),
     ),
     "further bits by the first lane": (
         "sentence-embeddings, projected-mean",
-        ("mechanisms.exact:ExactSampler.sample", "start, lane + 1)", "start, lane)"),
+        ("mechanisms.noise.exact:ExactSampler.sample", "start, lane + 1)", "start, lane)"),
     ),
     "equal documents share noise": (
         "words",
@@ -116,11 +121,11 @@ FAULTS = {
     ),
     "attempts share their bits": (
         "words, exponential",
-        ("mechanisms.distance_draws:DistanceDraws._drawn", "attempt << _ATTEMPT", "0"),
+        ("mechanisms.words.distance_draws:DistanceDraws._drawn", "attempt << _ATTEMPT", "0"),
     ),
     "steps share the bits of rounding": (
         "word-embeddings, sgd",
-        ("mechanisms.sampled_users:SampledUsers._dither", "step * _DITHER_BLOCKS", "0"),
+        ("mechanisms.users.sampled_users:SampledUsers._dither", "step * _DITHER_BLOCKS", "0"),
     ),
 }
 

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 from quietcorpus.indexes import compression
-from quietcorpus.mechanisms.bag_of_words import Accounting, BagOfWords
-from quietcorpus.mechanisms.geometric import DenseNoise, SparseNoise, TwoSidedGeometric, _Gap
-from quietcorpus.mechanisms.guarantees import Spending, compose
-from quietcorpus.mechanisms.histogram import Histogram, ThresholdedVocabulary
+from quietcorpus.mechanisms.accounting.guarantees import Spending, compose
+from quietcorpus.mechanisms.bags.bag_of_words import Accounting, BagOfWords
+from quietcorpus.mechanisms.bags.histogram import Histogram, ThresholdedVocabulary
+from quietcorpus.mechanisms.noise.geometric import DenseNoise, SparseNoise, TwoSidedGeometric, _Gap
 
 BITS = 200
 REACH = 24

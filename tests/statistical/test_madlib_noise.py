@@ -23,7 +23,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from quietcorpus.mechanisms.madlib import unit_noise
+from quietcorpus.mechanisms.words.madlib import unit_noise
 
 SIZES = {1: 1 << 20, 2: 1 << 20, 50: 1 << 16, 300: 1 << 16}
 LENGTH = 64  # words of a document

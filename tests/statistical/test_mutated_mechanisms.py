@@ -21,29 +21,26 @@ from mutated import Mutation, plant
 PACKAGE = "quietcorpus.mechanisms."
 TABLE = Path(__file__).with_name("mutated_mechanisms.json")
 MUTATIONS = [Mutation(*listed) for listed in json.loads(TABLE.read_text("utf-8"))]
-STATEMENTS = (
-    *("accounting", "composition", "concentrated", "conversion", "document_loss", "dominance"),
-    *("factors", "filters", "guarantees", "vote_room", "word_loss"),
-)
-"""Modules that compute what is stated, and draw and clip nothing."""
+STATEMENTS = {"accounting", "document_loss", "pool_size", "word_loss"}
+"""A folder and modules that compute statements, and draw and clip nothing."""
 GIVEN = {"stream", "addresses", "address", "dither", "uniforms"}
 SPEED = "it decides how much work is done, and no draw"
 REST = "it follows the noise"
 WITHOUT = {
-    "mechanisms.ballots:Ballots.noisy": "abstract",
-    "mechanisms.deep_candidate:cosines": "of public vectors",
+    "mechanisms.votes.ballots:Ballots.noisy": "abstract",
+    "mechanisms.sentences.deep_candidate:cosines": "of public vectors",
     "mechanisms.digits:edge": "it searches; `index_of` rounds",
-    "mechanisms.distance_tables:_cells": SPEED,
-    "mechanisms.euclidean_noise:EuclideanNoise.__init__": SPEED,
-    "mechanisms.factorisation:_information": REST,
-    "mechanisms.factorisation:factorise": REST,
-    "mechanisms.geometric:SparseNoise.__init__": SPEED,
-    "mechanisms.noisy_counts:draw": "it calls the kernel `_draw`",
-    "mechanisms.projected_mean:ProjectedMean.__post_init__": "it refuses an epsilon",
-    "mechanisms.projected_mean:NoisyProjections.rows": REST,
-    "mechanisms.truncation:NoisyMeans.rows": REST,
-    "mechanisms.user_training:Training.stage_parameters": "it names the norm, and clips nothing",
-    "mechanisms.vote_weights:weights": REST,
+    "mechanisms.words.distance_draws:_cells": SPEED,
+    "mechanisms.noise.euclidean_noise:EuclideanNoise.__init__": SPEED,
+    "mechanisms.users.factorisation:_information": REST,
+    "mechanisms.users.factorisation:factorise": REST,
+    "mechanisms.noise.geometric:SparseNoise.__init__": SPEED,
+    "mechanisms.noise.noisy_counts:draw": "it calls the kernel `_draw`",
+    "mechanisms.sentences.projected_mean:ProjectedMean.__post_init__": "it refuses an epsilon",
+    "mechanisms.sentences.projected_mean:NoisyProjections.rows": REST,
+    "mechanisms.sentences.truncation:NoisyMeans.rows": REST,
+    "mechanisms.users.user_training:Training.stage_parameters": "it names the norm alone",
+    "mechanisms.votes.estimates:weights": REST,
 }
 """Functions that look as if they drew, clipped or rounded, and why they have no fault here."""
 CALLED = {"clip", "minimum", "maximum", "rint", "round", "floor", "ceil", "isqrt", "trunc"}
@@ -113,15 +110,16 @@ def functions() -> Iterator[str]:
             elif isinstance(node, ast.FunctionDef):
                 yield f"{path}{node.name}", node
 
-    for path in sorted((ROOT / "mechanisms").glob("*.py")):
-        if path.stem not in STATEMENTS:
+    for path in sorted((ROOT / "mechanisms").rglob("*.py")):
+        if not STATEMENTS & {path.parent.name, path.stem}:
             for name, node in within(ast.parse(path.read_text("utf-8")).body, ""):
                 given = {own.arg for own in (*node.args.args, *node.args.kwonlyargs)}
                 parts = [*ast.walk(node)]
                 called = {own.attr for own in parts if isinstance(own, ast.Attribute)}
                 called |= {own.id for own in parts if isinstance(own, ast.Name)}
                 if given & GIVEN or called & CALLED:
-                    yield f"mechanisms.{path.stem}:{name}"
+                    module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+                    yield f"{module}:{name}"
 
 
 def test_each_function_that_draws_clips_or_rounds_has_a_fault() -> None:

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from quietcorpus.mechanisms.geometric import DenseNoise, SparseNoise
-from quietcorpus.mechanisms.histogram import Histogram
+from quietcorpus.mechanisms.bags.histogram import Histogram
+from quietcorpus.mechanisms.noise.geometric import DenseNoise, SparseNoise
 
 RATES = [Fraction(1, 1000), Fraction(1, 20), Fraction(1, 2), Fraction(2), Fraction(5)]
 DOCUMENTS, SIZE = 1024, 1024

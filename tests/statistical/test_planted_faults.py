@@ -24,7 +24,7 @@ from correct_audits import CONFIDENCE, CORRECT, DRAWS, Audits, many_words
 from faulty_words import copy_all
 from planted_faults import FAULTS
 
-import quietcorpus.mechanisms.brr
+import quietcorpus.mechanisms.words.brr
 from quietcorpus.evaluation.audits.findings import Finding, Sampled, run
 
 # Noise that equal words share is one draw for each word under a key. Where it gives two words one
@@ -95,7 +95,7 @@ def test_a_fault_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
             if finding.verdict == "failed":
                 break
     finally:
-        quietcorpus.mechanisms.brr._digits.cache_clear()
+        quietcorpus.mechanisms.words.brr._digits.cache_clear()
     assert finding.verdict == "failed", finding
     # One step of a threshold costs no more than its rate, and rounding moves a sum by a few steps.
     if "threshold" not in name and "rounded" not in name:

@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
-from quietcorpus.mechanisms.pure_votes import PureNorms, PureUserVotes, PureVotes
+from quietcorpus.mechanisms.votes.pure_votes import PureNorms, PureUserVotes, PureVotes
 
 SHAPE = 2, 1 << 16
 DOCUMENTS = 50

@@ -20,15 +20,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from quietcorpus.mechanisms.deep_candidate import (
+from quietcorpus.mechanisms.noise.exact import exp_bounds
+from quietcorpus.mechanisms.noise.exponential import ExponentialMechanism
+from quietcorpus.mechanisms.sentences.deep_candidate import (
     DeepCandidate,
     Depths,
     Similarities,
     Utility,
     on_grid,
 )
-from quietcorpus.mechanisms.exact import exp_bounds
-from quietcorpus.mechanisms.exponential import ExponentialMechanism
 
 DRAWS = 400_000
 BITS = 256

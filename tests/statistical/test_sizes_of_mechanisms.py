@@ -22,43 +22,44 @@ from sizes import MANY, MORE, Found, addresses, alone, distinct, edges, listed
 from user_texts import addresses_of, fresh_stream, group
 
 from quietcorpus.indexes.within import Within
-from quietcorpus.mechanisms import exponential, sampled_users, skip_gram
-from quietcorpus.mechanisms.bag_of_words import Accounting, BagOfWords, add_noise
-from quietcorpus.mechanisms.bags import Bags, add_dense, add_sparse, clip
-from quietcorpus.mechanisms.ballots import Ballots
-from quietcorpus.mechanisms.brr import flip
-from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum, clipped, dither
-from quietcorpus.mechanisms.cooccurrence import contribution
-from quietcorpus.mechanisms.decompression import Decompression
-from quietcorpus.mechanisms.deep_candidate import (
+from quietcorpus.mechanisms.bags.bag_of_words import Accounting, BagOfWords, add_noise
+from quietcorpus.mechanisms.bags.bags import Bags, add_dense, add_sparse, clip
+from quietcorpus.mechanisms.bags.decompression import Decompression
+from quietcorpus.mechanisms.bags.histogram import Histogram, ThresholdedVocabulary
+from quietcorpus.mechanisms.keystream import Addresses, Keystream
+from quietcorpus.mechanisms.noise import exponential
+from quietcorpus.mechanisms.noise.euclidean_noise import EuclideanNoise
+from quietcorpus.mechanisms.noise.exact import ExactSampler
+from quietcorpus.mechanisms.noise.exponential import LARGEST_SET, ExponentialMechanism
+from quietcorpus.mechanisms.noise.geometric import DenseNoise, SparseNoise, TwoSidedGeometric
+from quietcorpus.mechanisms.noise.uniform import uniform
+from quietcorpus.mechanisms.sentences.deep_candidate import (
     DeepCandidate,
     Depths,
     Similarities,
     Utility,
     on_grid,
 )
-from quietcorpus.mechanisms.distance_draws import DistanceDraws
-from quietcorpus.mechanisms.euclidean_noise import EuclideanNoise
-from quietcorpus.mechanisms.exact import ExactSampler
-from quietcorpus.mechanisms.exponential import LARGEST_SET, ExponentialMechanism
-from quietcorpus.mechanisms.geometric import DenseNoise, SparseNoise, TwoSidedGeometric
-from quietcorpus.mechanisms.group_norms import GroupNorms
-from quietcorpus.mechanisms.histogram import Histogram, ThresholdedVocabulary
-from quietcorpus.mechanisms.keystream import Addresses, Keystream
-from quietcorpus.mechanisms.madlib import perturb, unit_noise
-from quietcorpus.mechanisms.projected_mean import ProjectedMean
-from quietcorpus.mechanisms.pure_votes import PureNorms, PureUserVotes, PureVotes
-from quietcorpus.mechanisms.sampled_users import SampledUsers, Texts
-from quietcorpus.mechanisms.skip_gram import SkipGram
-from quietcorpus.mechanisms.truncation import Box, NoisyMeans, Truncation
-from quietcorpus.mechanisms.uniform import uniform
-from quietcorpus.mechanisms.user_training import Training
-from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
-from quietcorpus.mechanisms.user_votes import UserVotes
-from quietcorpus.mechanisms.vickrey import chosen
-from quietcorpus.mechanisms.votes import Votes
-from quietcorpus.mechanisms.word_exponential import WordExponential
-from quietcorpus.mechanisms.word_pairs import balanced_matrix, pair_weights
+from quietcorpus.mechanisms.sentences.projected_mean import ProjectedMean
+from quietcorpus.mechanisms.sentences.truncation import Box, NoisyMeans, Truncation
+from quietcorpus.mechanisms.users import sampled_users, skip_gram
+from quietcorpus.mechanisms.users.clipped_sum import STEPS, ClippedSum, clipped, dither
+from quietcorpus.mechanisms.users.cooccurrence import contribution
+from quietcorpus.mechanisms.users.group_norms import GroupNorms
+from quietcorpus.mechanisms.users.sampled_users import SampledUsers, Texts
+from quietcorpus.mechanisms.users.skip_gram import SkipGram
+from quietcorpus.mechanisms.users.user_training import Training
+from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
+from quietcorpus.mechanisms.votes.ballots import Ballots
+from quietcorpus.mechanisms.votes.pure_votes import PureNorms, PureUserVotes, PureVotes
+from quietcorpus.mechanisms.votes.user_votes import UserVotes
+from quietcorpus.mechanisms.votes.votes import Votes
+from quietcorpus.mechanisms.words.brr import flip
+from quietcorpus.mechanisms.words.distance_draws import DistanceDraws
+from quietcorpus.mechanisms.words.madlib import perturb, unit_noise
+from quietcorpus.mechanisms.words.vickrey import chosen
+from quietcorpus.mechanisms.words.word_exponential import WordExponential
+from quietcorpus.mechanisms.words.word_pairs import balanced_matrix, pair_weights
 
 LAST_SENTENCE = (1 << 15) - 1
 FAR = [0, *((1 << power) + more for power in (8, 16, 20, 31, 32, 39) for more in (-8, 0, 8))]

@@ -28,13 +28,13 @@ from sizes import MANY, MORE, Found, addresses, distinct, edges, listed
 
 from quietcorpus.indexes.tokenizers import UNICODE_WORDS
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.mechanisms.bag_of_words import Accounting
-from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
-from quietcorpus.mechanisms.cooccurrence import cells_of
-from quietcorpus.mechanisms.group_norms import GroupNorms
-from quietcorpus.mechanisms.histogram import ThresholdedVocabulary
+from quietcorpus.mechanisms.bags.bag_of_words import Accounting
+from quietcorpus.mechanisms.bags.histogram import ThresholdedVocabulary
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.votes import Votes
+from quietcorpus.mechanisms.users.clipped_sum import STEPS, ClippedSum
+from quietcorpus.mechanisms.users.cooccurrence import cells_of
+from quietcorpus.mechanisms.users.group_norms import GroupNorms
+from quietcorpus.mechanisms.votes.votes import Votes
 from quietcorpus.pipelines.ledger.partitions import Partitions
 from quietcorpus.transforms.array_sums import AddCounts
 from quietcorpus.transforms.codebook import Codebook

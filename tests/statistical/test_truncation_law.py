@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from quietcorpus.mechanisms.truncation import STEPS, Box, NoisyMeans, Truncation
+from quietcorpus.mechanisms.sentences.truncation import STEPS, Box, NoisyMeans, Truncation
 
 DRAWS = 1 << 20
 LENGTHS = np.array([1, 8, 2, 4])

@@ -14,10 +14,10 @@ import pytest
 from scipy import stats
 from user_texts import fresh_stream, group, texts_of
 
-from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
-from quietcorpus.mechanisms.sampled_users import SampledUsers
-from quietcorpus.mechanisms.skip_gram import SkipGram
-from quietcorpus.mechanisms.user_training import Training, TrainingState
+from quietcorpus.mechanisms.users.clipped_sum import STEPS, ClippedSum
+from quietcorpus.mechanisms.users.sampled_users import SampledUsers
+from quietcorpus.mechanisms.users.skip_gram import SkipGram
+from quietcorpus.mechanisms.users.user_training import Training, TrainingState
 
 SIZE, DIMENSIONS = 1 << 12, 1 << 7
 QUANTILES, FAR = stats.norm.ppf(np.arange(1, 40) / 40), 3.719

@@ -15,8 +15,8 @@ import pytest
 from scipy import stats
 from user_texts import fresh_stream, group, texts_of
 
-from quietcorpus.mechanisms.sampled_users import SampledUsers
-from quietcorpus.mechanisms.skip_gram import SkipGram
+from quietcorpus.mechanisms.users.sampled_users import SampledUsers
+from quietcorpus.mechanisms.users.skip_gram import SkipGram
 
 USERS, STEPS = 20_000, 50
 RATES = [Fraction(1, 100), Fraction(1, 10), Fraction(1, 3), Fraction(9, 10)]

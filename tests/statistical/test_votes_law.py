@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from quietcorpus.mechanisms.clipped_sum import STEPS
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.votes import Votes
+from quietcorpus.mechanisms.users.clipped_sum import STEPS
+from quietcorpus.mechanisms.votes.votes import Votes
 
 SHAPE = 2, 1 << 16
 

@@ -24,9 +24,9 @@ from scipy import integrate, stats
 
 from quietcorpus.indexes.euclidean import EuclideanSearch
 from quietcorpus.indexes.hamming import HammingSearch
-from quietcorpus.mechanisms.brr import flip
 from quietcorpus.mechanisms.keystream import Addresses, Keystream
-from quietcorpus.mechanisms.madlib import perturb
+from quietcorpus.mechanisms.words.brr import flip
+from quietcorpus.mechanisms.words.madlib import perturb
 
 DRAWS = 1 << 17
 CLOSE = 1e-6

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.mechanisms.bag_of_words import Accounting
+from quietcorpus.mechanisms.bags.bag_of_words import Accounting
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.codebook import Codebook
 from quietcorpus.transforms.errors import StageError

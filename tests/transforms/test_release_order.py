@@ -18,7 +18,7 @@ from privatized_words import ALIKE, BRR
 from privatized_words import WORDS as TERMS
 
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.mechanisms.bag_of_words import Accounting
+from quietcorpus.mechanisms.bags.bag_of_words import Accounting
 from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.keystream import Addresses, Keystream, ReleaseKey
 from quietcorpus.transforms.codebook import Codebook

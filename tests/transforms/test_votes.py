@@ -16,11 +16,11 @@ import pytest
 from public_pools import ENCODER, LETTERS, POOL, Letters, listed_pool
 from running import run
 
-from quietcorpus.mechanisms.clipped_sum import STEPS
-from quietcorpus.mechanisms.deep_candidate import on_grid
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.vote_weights import weights
-from quietcorpus.mechanisms.votes import Votes
+from quietcorpus.mechanisms.sentences.deep_candidate import on_grid
+from quietcorpus.mechanisms.users.clipped_sum import STEPS
+from quietcorpus.mechanisms.votes.estimates import weights
+from quietcorpus.mechanisms.votes.votes import Votes
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
 from quietcorpus.transforms.artefacts.pool import PoolSource
 from quietcorpus.transforms.errors import StageError

@@ -19,8 +19,8 @@ from apache_beam.transforms.window import GlobalWindows
 
 from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.mechanisms.bags.histogram import Counts, Histogram, ThresholdedVocabulary
 from quietcorpus.mechanisms.encoding import Value
-from quietcorpus.mechanisms.histogram import Counts, Histogram, ThresholdedVocabulary
 from quietcorpus.mechanisms.keystream import ReleaseKey
 
 from ..errors import redacted

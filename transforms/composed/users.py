@@ -16,7 +16,7 @@ import numpy as np
 
 from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
+from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
 
 from ..errors import NoisyOutcome, redacted
 from ..metrics import Progress

@@ -11,9 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from quietcorpus.indexes.frequent_words import FrequentCounts
-from quietcorpus.mechanisms.bag_of_words import Accounting, BagOfWords, add_noise
-from quietcorpus.mechanisms.bags import Bags, clip, dense, permute
-from quietcorpus.mechanisms.decompression import Decompression
+from quietcorpus.mechanisms.bags.bag_of_words import Accounting, BagOfWords, add_noise
+from quietcorpus.mechanisms.bags.bags import Bags, clip, dense, permute
+from quietcorpus.mechanisms.bags.decompression import Decompression
 from quietcorpus.mechanisms.keystream import Addresses, ReleaseKey
 
 from ..codebook import Codebook

@@ -16,7 +16,9 @@ from quietcorpus.indexes.candidates import RECODED, TEXT, Candidates
 from quietcorpus.indexes.frequent_words import FrequentWordCounter
 from quietcorpus.indexes.recoder import WIDTHS
 from quietcorpus.indexes.sentences import NAME, split
-from quietcorpus.mechanisms.deep_candidate import (
+from quietcorpus.mechanisms.accounting.guarantees import SentencePrivacy
+from quietcorpus.mechanisms.keystream import Addresses, Keystream, ReleaseKey
+from quietcorpus.mechanisms.sentences.deep_candidate import (
     DeepCandidate,
     Depths,
     Similarities,
@@ -24,10 +26,8 @@ from quietcorpus.mechanisms.deep_candidate import (
     on_grid,
     project,
 )
-from quietcorpus.mechanisms.guarantees import SentencePrivacy
-from quietcorpus.mechanisms.keystream import Addresses, Keystream, ReleaseKey
-from quietcorpus.mechanisms.projected_mean import Ball, NoisyProjections, ProjectedMean
-from quietcorpus.mechanisms.truncation import Box, NoisyMeans, Truncation
+from quietcorpus.mechanisms.sentences.projected_mean import Ball, NoisyProjections, ProjectedMean
+from quietcorpus.mechanisms.sentences.truncation import Box, NoisyMeans, Truncation
 
 from ..artefacts.candidates import CandidatesSource
 from ..artefacts.encoder import EncoderSource

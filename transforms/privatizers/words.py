@@ -31,17 +31,17 @@ from quietcorpus.indexes.tokenizers import UNICODE_WORDS, Tokenizer
 from quietcorpus.indexes.within import Within
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.indexes.word_index_manifest import Part
-from quietcorpus.mechanisms import brr, madlib, vickrey
-from quietcorpus.mechanisms.brr import BinaryRandomizedResponse
-from quietcorpus.mechanisms.distance_draws import MOST_ENTRIES, Decline, DistanceDraws
+from quietcorpus.mechanisms.accounting.guarantees import MetricPrivacy
 from quietcorpus.mechanisms.encoding import Value
-from quietcorpus.mechanisms.guarantees import MetricPrivacy
 from quietcorpus.mechanisms.keystream import Addresses, ReleaseKey
-from quietcorpus.mechanisms.madlib import Madlib
-from quietcorpus.mechanisms.tem import TruncatedExponential, radius_of
-from quietcorpus.mechanisms.uniform import uniform
-from quietcorpus.mechanisms.vickrey import Vickrey
-from quietcorpus.mechanisms.word_exponential import WordExponential
+from quietcorpus.mechanisms.noise.uniform import uniform
+from quietcorpus.mechanisms.words import brr, madlib, vickrey
+from quietcorpus.mechanisms.words.brr import BinaryRandomizedResponse
+from quietcorpus.mechanisms.words.distance_draws import MOST_ENTRIES, Decline, DistanceDraws
+from quietcorpus.mechanisms.words.madlib import Madlib
+from quietcorpus.mechanisms.words.tem import TruncatedExponential, radius_of
+from quietcorpus.mechanisms.words.vickrey import Vickrey
+from quietcorpus.mechanisms.words.word_exponential import WordExponential
 
 from ..errors import InputError
 from ..reading.documents import BATCH_DOCUMENTS, Documents

@@ -11,11 +11,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.mechanisms.clipped_sum import ClippedSum, clipped, dither
-from quietcorpus.mechanisms.cooccurrence import Cells, cells_of, contribution
 from quietcorpus.mechanisms.encoding import Value
-from quietcorpus.mechanisms.group_norms import norm_of_group
 from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.users.clipped_sum import ClippedSum, clipped, dither
+from quietcorpus.mechanisms.users.cooccurrence import Cells, cells_of, contribution
+from quietcorpus.mechanisms.users.group_norms import norm_of_group
 
 from ..errors import InputError, NoisyOutcome, redacted
 from ..parts import Parts, joined

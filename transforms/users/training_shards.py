@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from quietcorpus.mechanisms.sampled_users import Texts
+from quietcorpus.mechanisms.users.sampled_users import Texts
 
 from ..errors import redacted
 from ..parts import doubled

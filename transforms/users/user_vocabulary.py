@@ -15,7 +15,7 @@ from apache_beam.pvalue import TaggedOutput
 from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.indexes.vocabulary import distinct_tokens
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
-from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
+from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
 
 from ..errors import redacted
 from ..metrics import Progress

@@ -12,13 +12,13 @@ import numpy as np
 
 from quietcorpus.indexes.lsa import Lsa
 from quietcorpus.indexes.pool import Pool
-from quietcorpus.mechanisms.clipped_sum import dither
 from quietcorpus.mechanisms.encoding import Value
-from quietcorpus.mechanisms.group_norms import GroupNorms
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
-from quietcorpus.mechanisms.pure_votes import PureNorms, PureUserVotes, PureVotes
-from quietcorpus.mechanisms.user_votes import UserVotes
-from quietcorpus.mechanisms.votes import Votes
+from quietcorpus.mechanisms.users.clipped_sum import dither
+from quietcorpus.mechanisms.users.group_norms import GroupNorms
+from quietcorpus.mechanisms.votes.pure_votes import PureNorms, PureUserVotes, PureVotes
+from quietcorpus.mechanisms.votes.user_votes import UserVotes
+from quietcorpus.mechanisms.votes.votes import Votes
 
 from ..array_sums import AddCounts, PartialSum
 from ..artefacts.encoder import Encoder

@@ -24,9 +24,9 @@ from quietcorpus.evaluation.choice import Choice, choose
 from quietcorpus.evaluation.features import counted
 from quietcorpus.evaluation.topics import agreement, fit_topics, top_terms
 from quietcorpus.indexes.compression import Method, bins_of
-from quietcorpus.mechanisms.decompression import Decompression
-from quietcorpus.mechanisms.factors import Prior
-from quietcorpus.mechanisms.noisy_counts import decay_of
+from quietcorpus.mechanisms.accounting.factors import Prior
+from quietcorpus.mechanisms.bags.decompression import Decompression
+from quietcorpus.mechanisms.noise.noisy_counts import decay_of
 from quietcorpus.transforms.errors import InputError
 
 from ...terminal.progress import Steps

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from quietcorpus.indexes.compression import Method, frequency
-from quietcorpus.mechanisms.bag_of_words import Accounting, BagOfWords
-from quietcorpus.mechanisms.guarantees import Spending, round_up
+from quietcorpus.mechanisms.accounting.guarantees import Spending, round_up
+from quietcorpus.mechanisms.bags.bag_of_words import Accounting, BagOfWords
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.bags import row_group_rows
 from quietcorpus.transforms.shards import ROW_GROUP_ROWS

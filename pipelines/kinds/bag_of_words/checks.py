@@ -12,10 +12,10 @@ import numpy.typing as npt
 from quietcorpus.evaluation.audits.findings import Exact, Sampled
 from quietcorpus.evaluation.audits.lower_bound import epsilon_at_least
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.mechanisms.bag_of_words import add_noise
-from quietcorpus.mechanisms.geometric import DenseNoise, SparseNoise
-from quietcorpus.mechanisms.guarantees import round_up
+from quietcorpus.mechanisms.accounting.guarantees import round_up
+from quietcorpus.mechanisms.bags.bag_of_words import add_noise
 from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.noise.geometric import DenseNoise, SparseNoise
 from quietcorpus.transforms.codebook import Codebook
 from quietcorpus.transforms.privatizers.bags import BagOfWordsParameters
 from quietcorpus.transforms.reading.documents import Corpus

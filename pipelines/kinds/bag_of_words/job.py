@@ -11,9 +11,9 @@ import apache_beam as beam
 import pyarrow as pa
 
 from quietcorpus.indexes.assignment import Assignment
-from quietcorpus.mechanisms.bag_of_words import Accounting, BagOfWords
-from quietcorpus.mechanisms.guarantees import LimitedPrecision, Spending, compose
-from quietcorpus.mechanisms.histogram import Histogram
+from quietcorpus.mechanisms.accounting.guarantees import LimitedPrecision, Spending, compose
+from quietcorpus.mechanisms.bags.bag_of_words import Accounting, BagOfWords
+from quietcorpus.mechanisms.bags.histogram import Histogram
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.codebook import BuildCodebook, Codebook, Compression
 from quietcorpus.transforms.errors import InputError

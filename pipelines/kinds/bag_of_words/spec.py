@@ -10,7 +10,7 @@ from pydantic import Field, WithJsonSchema, model_validator
 
 from quietcorpus.indexes.assignment import Assignment
 from quietcorpus.indexes.compression import Method
-from quietcorpus.mechanisms.bag_of_words import Accounting
+from quietcorpus.mechanisms.bags.bag_of_words import Accounting
 
 from ...schema.public_vectors import PublicVectors
 from ...schema.values import Count, Epsilon, Strict, of_key, only

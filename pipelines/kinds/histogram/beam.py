@@ -8,8 +8,8 @@ from typing import Any
 import apache_beam as beam
 from pydantic import model_validator
 
-from quietcorpus.mechanisms.guarantees import LimitedPrecision, Spending, round_up
-from quietcorpus.mechanisms.histogram import ThresholdedVocabulary
+from quietcorpus.mechanisms.accounting.guarantees import LimitedPrecision, Spending, round_up
+from quietcorpus.mechanisms.bags.histogram import ThresholdedVocabulary
 from quietcorpus.transforms.composed.sums import SumHistogram
 
 from ...card.weakness import of_guarantee

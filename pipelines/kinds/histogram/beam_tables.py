@@ -12,7 +12,7 @@ from apache_beam.typehints.row_type import RowTypeConstraint
 
 from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.mechanisms.histogram import Counts
+from quietcorpus.mechanisms.bags.histogram import Counts
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.composed.sums import SumVocabulary
 from quietcorpus.transforms.errors import InputError, redacted

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pyarrow as pa
 
-from quietcorpus.mechanisms.guarantees import LimitedPrecision, Spending, compose
+from quietcorpus.mechanisms.accounting.guarantees import LimitedPrecision, Spending, compose
 from quietcorpus.transforms.errors import InputError
 
 from ...card import statements
@@ -37,7 +37,7 @@ class LimitedPrecisionMechanism(Mechanism):
     @property
     def proofs(self) -> tuple[str, ...]:
         """Return the modules with the proofs of its noise."""
-        return ("bag_of_words", "histogram", "geometric")
+        return ("bags/bag_of_words", "bags/histogram", "noise/geometric")
 
     @property
     def files(self) -> Mapping[str, FileFormat]:

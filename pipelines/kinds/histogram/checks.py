@@ -14,10 +14,10 @@ from quietcorpus.evaluation.audits.findings import Exact, Sampled
 from quietcorpus.evaluation.audits.lower_bound import epsilon_at_least
 from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.mechanisms.geometric import DenseNoise, SparseNoise
-from quietcorpus.mechanisms.guarantees import round_up
-from quietcorpus.mechanisms.histogram import Histogram
+from quietcorpus.mechanisms.accounting.guarantees import round_up
+from quietcorpus.mechanisms.bags.histogram import Histogram
 from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.noise.geometric import DenseNoise, SparseNoise
 from quietcorpus.transforms.histogram import release_histogram
 from quietcorpus.transforms.reading.documents import Corpus
 

@@ -10,8 +10,8 @@ import apache_beam as beam
 
 from quietcorpus.indexes.tokenizers import Tokenizer
 from quietcorpus.indexes.vocabulary import Vocabulary, some_of
-from quietcorpus.mechanisms.guarantees import LimitedPrecision, Spending, compose
-from quietcorpus.mechanisms.histogram import Histogram, ThresholdedVocabulary
+from quietcorpus.mechanisms.accounting.guarantees import LimitedPrecision, Spending, compose
+from quietcorpus.mechanisms.bags.histogram import Histogram, ThresholdedVocabulary
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.histogram import ReleaseHistogram
 from quietcorpus.transforms.reading.documents import Split

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from quietcorpus.mechanisms.geometric import MINIMUM_RATE
+from quietcorpus.mechanisms.noise.geometric import MINIMUM_RATE
 
 from ...schema.mechanism import MechanismSpec
 from ...schema.tokenizers import TokenizerSpec

@@ -14,10 +14,10 @@ from quietcorpus.evaluation.features import counted
 from quietcorpus.evaluation.results import Observation, membership_found, power_found
 from quietcorpus.evaluation.verdict import PRESENT
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.mechanisms.guarantees import LimitedPrecision
-from quietcorpus.mechanisms.histogram import Histogram
+from quietcorpus.mechanisms.accounting.guarantees import LimitedPrecision
+from quietcorpus.mechanisms.bags.histogram import Histogram
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.pure_votes import deviation_of
+from quietcorpus.mechanisms.votes.pure_votes import deviation_of
 from quietcorpus.transforms.histogram import release_histogram
 
 from ...evaluate import definition

@@ -18,9 +18,9 @@ from quietcorpus.evaluation.audits.exact import loss, upper_tail
 from quietcorpus.evaluation.audits.findings import Exact, Sampled
 from quietcorpus.evaluation.audits.lower_bound import chance_at_least, epsilon_at_least
 from quietcorpus.indexes.tokenizers import Tokenizer
+from quietcorpus.mechanisms.accounting.guarantees import round_up
+from quietcorpus.mechanisms.bags.histogram import Histogram, ThresholdedVocabulary
 from quietcorpus.mechanisms.encoding import Value
-from quietcorpus.mechanisms.guarantees import round_up
-from quietcorpus.mechanisms.histogram import Histogram, ThresholdedVocabulary
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.shards import Written

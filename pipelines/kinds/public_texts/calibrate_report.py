@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.evaluation.choice import Choice
-from quietcorpus.mechanisms.guarantees import ceiling
+from quietcorpus.mechanisms.accounting.guarantees import ceiling
 
 Runs = npt.NDArray[np.float64]
 

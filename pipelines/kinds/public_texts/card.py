@@ -13,12 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from quietcorpus.mechanisms.ballots import Ballots
-from quietcorpus.mechanisms.concentrated import rho_of
-from quietcorpus.mechanisms.filters import Concentrated
-from quietcorpus.mechanisms.guarantees import Guarantee, Spending, UserPrivacy
-from quietcorpus.mechanisms.vote_estimates import least_texts
-from quietcorpus.mechanisms.vote_weights import weights
+from quietcorpus.mechanisms.accounting.concentrated import rho_of
+from quietcorpus.mechanisms.accounting.filters import Concentrated
+from quietcorpus.mechanisms.accounting.guarantees import Guarantee, Spending, UserPrivacy
+from quietcorpus.mechanisms.votes.ballots import Ballots
+from quietcorpus.mechanisms.votes.estimates import least_texts, weights
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.shards import ROW_GROUP_ROWS
 
@@ -111,8 +110,8 @@ class PublicTextsMechanism(Mechanism):
     def proofs(self) -> tuple[str, ...]:
         """Return the modules with the proofs of its noise."""
         if self.is_pure:
-            return ("pure_votes", "geometric")
-        return ("votes", "clipped_sum", "gaussian")
+            return ("votes/pure_votes", "noise/geometric")
+        return ("votes/votes", "users/clipped_sum", "noise/gaussian")
 
     @property
     def is_pure(self) -> bool:
@@ -231,7 +230,7 @@ class PublicTextsMechanism(Mechanism):
         if self.noise_multiplier is not None:
             return Fraction(self.noise_multiplier) * self.norm
         # The module imports optional packages.
-        from quietcorpus.mechanisms.pure_votes import deviation_of
+        from quietcorpus.mechanisms.votes.pure_votes import deviation_of
 
         return deviation_of(Fraction(str(self.noise_rate)))
 
@@ -338,8 +337,8 @@ def check(output: str, card: Card) -> None:
 def of_votes(votes: Ballots) -> dict[str, Any]:
     """Return what a card states of a document's votes, and of the noise."""
     # The modules import optional packages.
-    from quietcorpus.mechanisms.pure_votes import PureVotes
-    from quietcorpus.mechanisms.votes import Votes
+    from quietcorpus.mechanisms.votes.pure_votes import PureVotes
+    from quietcorpus.mechanisms.votes.votes import Votes
 
     if isinstance(votes, PureVotes):
         noise = {"noise_rate": str(votes.rate)}
@@ -357,8 +356,8 @@ def of_votes(votes: Ballots) -> dict[str, Any]:
 def _are_solved(mechanism: PublicTextsMechanism, total: Parameters) -> bool:
     """Tell whether votes, noise and norms are those that a release solves for its budgets."""
     # The modules import optional packages.
-    from quietcorpus.mechanisms.group_norms import GroupNorms
-    from quietcorpus.mechanisms.pure_votes import PureNorms, PureVotes, votes_at
+    from quietcorpus.mechanisms.users.group_norms import GroupNorms
+    from quietcorpus.mechanisms.votes.pure_votes import PureNorms, PureVotes, votes_at
 
     assert isinstance(total, DocumentParameters | UserParameters)
     delta = Fraction(total.delta_exact)
@@ -406,8 +405,8 @@ def _courses(mechanism: PublicTextsMechanism, total: Parameters) -> Iterator[Cou
     card's, other groups, and another threshold.
     """
     # The modules import optional packages.
-    from quietcorpus.mechanisms.clipped_sum import STEPS
-    from quietcorpus.mechanisms.votes import STANDS_OUT
+    from quietcorpus.mechanisms.users.clipped_sum import STEPS
+    from quietcorpus.mechanisms.votes.votes import STANDS_OUT
 
     assert isinstance(total, DocumentParameters | UserParameters)
     noise = str(mechanism.noise_multiplier)
@@ -425,7 +424,7 @@ def _courses(mechanism: PublicTextsMechanism, total: Parameters) -> Iterator[Cou
 def _pure(mechanism: PublicTextsMechanism, total: Parameters) -> Iterator[tuple[str, Fraction]]:
     """Yield what geometric noise costs the units of each group, as `_courses` does for Gaussian."""
     # The module imports optional packages.
-    from quietcorpus.mechanisms.pure_votes import STANDS_OUT
+    from quietcorpus.mechanisms.votes.pure_votes import STANDS_OUT
 
     rate = Fraction(str(mechanism.noise_rate))
     if not (

@@ -24,14 +24,18 @@ from quietcorpus.evaluation.audits.lower_bound import (
 )
 from quietcorpus.indexes.lsa import Lsa
 from quietcorpus.indexes.pool import Pool
-from quietcorpus.mechanisms.accounting import LARGEST_NOISE, epsilon_of, noise_multiplier_for
-from quietcorpus.mechanisms.ballots import Ballots, Sums
-from quietcorpus.mechanisms.clipped_sum import STEPS
-from quietcorpus.mechanisms.group_norms import GroupNorms
-from quietcorpus.mechanisms.guarantees import round_up
+from quietcorpus.mechanisms.accounting.guarantees import round_up
+from quietcorpus.mechanisms.accounting.privacy_loss import (
+    LARGEST_NOISE,
+    epsilon_of,
+    noise_multiplier_for,
+)
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.pure_votes import PureVotes
-from quietcorpus.mechanisms.votes import Votes
+from quietcorpus.mechanisms.users.clipped_sum import STEPS
+from quietcorpus.mechanisms.users.group_norms import GroupNorms
+from quietcorpus.mechanisms.votes.ballots import Ballots, Sums
+from quietcorpus.mechanisms.votes.pure_votes import PureVotes
+from quietcorpus.mechanisms.votes.votes import Votes
 from quietcorpus.transforms.artefacts.encoder import Encoder
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import Corpus, Documents

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from quietcorpus.indexes.pool import Pool, PoolManifest
 from quietcorpus.indexes.tokenizers import UNICODE_WORDS, Tokenizer
-from quietcorpus.mechanisms.vote_lists import stand_out
+from quietcorpus.mechanisms.votes.estimates import stand_out
 from quietcorpus.transforms.artefacts.pool import PoolSource
 from quietcorpus.transforms.errors import InputError
 

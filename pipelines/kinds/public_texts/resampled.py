@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from quietcorpus.mechanisms.resampling import are_copies, rows_of_strata
+from quietcorpus.mechanisms.votes.resampling import are_copies, rows_of_strata
 from quietcorpus.transforms.errors import InputError
 
 from ...storage import files as storage

@@ -25,11 +25,11 @@ from quietcorpus.evaluation.results import (
 from quietcorpus.evaluation.text_classifier import TextClassifier
 from quietcorpus.indexes.lsa import Lsa
 from quietcorpus.indexes.pool import Pool
-from quietcorpus.mechanisms.ballots import Sums
-from quietcorpus.mechanisms.deep_candidate import on_grid
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.pure_votes import PureVotes
-from quietcorpus.mechanisms.vote_weights import weights
+from quietcorpus.mechanisms.sentences.deep_candidate import on_grid
+from quietcorpus.mechanisms.votes.ballots import Sums
+from quietcorpus.mechanisms.votes.estimates import weights
+from quietcorpus.mechanisms.votes.pure_votes import PureVotes
 from quietcorpus.transforms.artefacts.encoder import Encoder
 from quietcorpus.transforms.errors import InputError, shown
 from quietcorpus.transforms.reading.documents import Documents

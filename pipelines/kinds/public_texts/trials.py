@@ -20,14 +20,12 @@ from quietcorpus.indexes import lsa
 from quietcorpus.indexes.lsa import Lsa
 from quietcorpus.indexes.pool import Pool
 from quietcorpus.indexes.tokenizers import UNICODE_WORDS, Tokenizer
-from quietcorpus.mechanisms.ballots import Ballots as AnyVotes
-from quietcorpus.mechanisms.ballots import Sums
-from quietcorpus.mechanisms.deep_candidate import UNIT, on_grid
-from quietcorpus.mechanisms.pure_votes import PureVotes, votes_at
-from quietcorpus.mechanisms.vote_estimates import can_smooth, estimates
-from quietcorpus.mechanisms.vote_lists import stand_out
-from quietcorpus.mechanisms.vote_rounds import rounds_at
-from quietcorpus.mechanisms.vote_weights import weights
+from quietcorpus.mechanisms.sentences.deep_candidate import UNIT, on_grid
+from quietcorpus.mechanisms.votes.ballots import Ballots as AnyVotes
+from quietcorpus.mechanisms.votes.ballots import Sums
+from quietcorpus.mechanisms.votes.estimates import can_smooth, estimates, stand_out, weights
+from quietcorpus.mechanisms.votes.pure_votes import PureVotes, votes_at
+from quietcorpus.mechanisms.votes.rounds import rounds_at
 from quietcorpus.transforms.artefacts.encoder import Encoder, EncoderSource
 from quietcorpus.transforms.artefacts.pool import CarriedEncoder, PoolSource
 from quietcorpus.transforms.errors import InputError, shown

@@ -15,15 +15,19 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from quietcorpus.indexes.pool import PoolManifest
-from quietcorpus.mechanisms.ballots import Ballots, Sums
-from quietcorpus.mechanisms.filters import Concentrated
-from quietcorpus.mechanisms.group_norms import GroupNorms
-from quietcorpus.mechanisms.guarantees import DocumentPrivacy, Spending, UserPrivacy, ceiling
-from quietcorpus.mechanisms.pure_votes import PureNorms, PureVotes, votes_at
-from quietcorpus.mechanisms.vote_estimates import can_smooth, least_texts
-from quietcorpus.mechanisms.vote_room import largest_pool, least_rounds, least_voters
-from quietcorpus.mechanisms.vote_rounds import PureRounds, Rounds
-from quietcorpus.mechanisms.vote_weights import weights
+from quietcorpus.mechanisms.accounting.filters import Concentrated
+from quietcorpus.mechanisms.accounting.guarantees import (
+    DocumentPrivacy,
+    Spending,
+    UserPrivacy,
+    ceiling,
+)
+from quietcorpus.mechanisms.users.group_norms import GroupNorms
+from quietcorpus.mechanisms.votes.ballots import Ballots, Sums
+from quietcorpus.mechanisms.votes.estimates import can_smooth, least_texts, weights
+from quietcorpus.mechanisms.votes.pool_size import largest_pool, least_rounds, least_voters
+from quietcorpus.mechanisms.votes.pure_votes import PureNorms, PureVotes, votes_at
+from quietcorpus.mechanisms.votes.rounds import PureRounds, Rounds
 from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
 from quietcorpus.transforms.artefacts.pool import CarriedEncoder, PoolSource
 from quietcorpus.transforms.errors import InputError

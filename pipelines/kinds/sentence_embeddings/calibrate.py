@@ -14,9 +14,9 @@ import numpy.typing as npt
 from quietcorpus.evaluation.sentences import agreement, closeness, expected
 from quietcorpus.indexes.candidates import Candidates
 from quietcorpus.indexes.recoder import means
-from quietcorpus.mechanisms.deep_candidate import DeepCandidate, Utility
 from quietcorpus.mechanisms.keystream import KEY_BYTES, Addresses, Keystream, ReleaseKey
-from quietcorpus.mechanisms.projected_mean import NoisyProjections, ProjectedMean
+from quietcorpus.mechanisms.sentences.deep_candidate import DeepCandidate, Utility
+from quietcorpus.mechanisms.sentences.projected_mean import NoisyProjections, ProjectedMean
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.artefacts.encoder import Encoder, EncoderSource
 from quietcorpus.transforms.privatizers.sentences import SentenceMechanism, ball, utilities

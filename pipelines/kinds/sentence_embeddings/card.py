@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from quietcorpus.indexes.recoder import WIDTHS
-from quietcorpus.mechanisms.deep_candidate import Utility
-from quietcorpus.mechanisms.guarantees import Spending, shown_up
-from quietcorpus.mechanisms.madlib import Madlib
+from quietcorpus.mechanisms.accounting.guarantees import Spending, shown_up
+from quietcorpus.mechanisms.sentences.deep_candidate import Utility
+from quietcorpus.mechanisms.words.madlib import Madlib
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import BATCH_DOCUMENTS
 
@@ -40,10 +40,10 @@ _PROMISES = {
     "madlib": Promise(MetricParameters, Madlib.metric),
 }
 _PROOFS = {
-    "deep-candidate": ("deep_candidate", "exponential"),
-    "projected-mean": ("projected_mean",),
-    "truncation": ("truncation", "geometric"),
-    "madlib": ("madlib",),
+    "deep-candidate": ("sentences/deep_candidate", "noise/exponential"),
+    "projected-mean": ("sentences/projected_mean",),
+    "truncation": ("sentences/truncation", "noise/geometric"),
+    "madlib": ("words/madlib",),
 }
 
 

@@ -23,13 +23,13 @@ from quietcorpus.evaluation.audits.uniforms import (
 )
 from quietcorpus.indexes.candidates import RECODED, TEXT
 from quietcorpus.indexes.sentences import split
-from quietcorpus.mechanisms.deep_candidate import DeepCandidate
-from quietcorpus.mechanisms.exact import Bounds
-from quietcorpus.mechanisms.exponential import ExponentialMechanism
-from quietcorpus.mechanisms.guarantees import SentencePrivacy, round_up
+from quietcorpus.mechanisms.accounting.guarantees import SentencePrivacy, round_up
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.projected_mean import ProjectedMean
-from quietcorpus.mechanisms.truncation import Truncation
+from quietcorpus.mechanisms.noise.exact import Bounds
+from quietcorpus.mechanisms.noise.exponential import ExponentialMechanism
+from quietcorpus.mechanisms.sentences.deep_candidate import DeepCandidate
+from quietcorpus.mechanisms.sentences.projected_mean import ProjectedMean
+from quietcorpus.mechanisms.sentences.truncation import Truncation
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.embedded_words import EmbeddedWordsParameters
 from quietcorpus.transforms.privatizers.sentences import (

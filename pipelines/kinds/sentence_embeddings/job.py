@@ -11,9 +11,14 @@ from typing import Any
 import apache_beam as beam
 
 from quietcorpus.indexes.candidates import TEXT, CandidatesManifest
-from quietcorpus.mechanisms.deep_candidate import Utility
-from quietcorpus.mechanisms.exponential import LARGEST_SET
-from quietcorpus.mechanisms.guarantees import MetricPrivacy, SentencePrivacy, Spending, round_up
+from quietcorpus.mechanisms.accounting.guarantees import (
+    MetricPrivacy,
+    SentencePrivacy,
+    Spending,
+    round_up,
+)
+from quietcorpus.mechanisms.noise.exponential import LARGEST_SET
+from quietcorpus.mechanisms.sentences.deep_candidate import Utility
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
 from quietcorpus.transforms.errors import InputError

@@ -22,7 +22,7 @@ from quietcorpus.evaluation.audits.uniforms import (
     dependence_at_least,
     distance_at_least,
 )
-from quietcorpus.mechanisms.projected_mean import Ball
+from quietcorpus.mechanisms.sentences.projected_mean import Ball
 from quietcorpus.transforms.privatizers.sentences import Embeddings, NoisySum
 
 from .documents import Releases, drawn_for, draws_of, of_streams, release_texts, vectors

@@ -13,9 +13,9 @@ from scipy import special
 from quietcorpus.evaluation.audits.exact import log_masses
 from quietcorpus.evaluation.audits.findings import Exact, Sampled
 from quietcorpus.evaluation.audits.uniforms import Uniforms
-from quietcorpus.mechanisms.euclidean_noise import EuclideanNoise
-from quietcorpus.mechanisms.guarantees import round_up
-from quietcorpus.mechanisms.projected_mean import (
+from quietcorpus.mechanisms.accounting.guarantees import round_up
+from quietcorpus.mechanisms.noise.euclidean_noise import EuclideanNoise
+from quietcorpus.mechanisms.sentences.projected_mean import (
     DIRECTION_UNIT,
     STEPS,
     Ball,

@@ -16,8 +16,8 @@ from pydantic import (
 from quietcorpus.indexes.candidates import RECODED, TEXT
 from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.indexes.search import VECTOR_ENGINES
-from quietcorpus.mechanisms.deep_candidate import Utility
-from quietcorpus.mechanisms.euclidean_noise import LARGEST_DIMENSIONS
+from quietcorpus.mechanisms.noise.euclidean_noise import LARGEST_DIMENSIONS
+from quietcorpus.mechanisms.sentences.deep_candidate import Utility
 from quietcorpus.transforms.artefacts.encoder import PACKAGED
 from quietcorpus.transforms.privatizers.sentences import SentenceMechanism
 

@@ -32,10 +32,10 @@ from quietcorpus.evaluation.results import Observation
 from quietcorpus.indexes.candidates import Candidates
 from quietcorpus.indexes.recoder import means
 from quietcorpus.indexes.sentences import split
-from quietcorpus.mechanisms.deep_candidate import DeepCandidate
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.projected_mean import Ball, ProjectedMean
-from quietcorpus.mechanisms.truncation import STEPS, Box, Truncation
+from quietcorpus.mechanisms.sentences.deep_candidate import DeepCandidate
+from quietcorpus.mechanisms.sentences.projected_mean import Ball, ProjectedMean
+from quietcorpus.mechanisms.sentences.truncation import STEPS, Box, Truncation
 from quietcorpus.transforms.privatizers.embedded_words import RUN_WORDS, EmbeddedWordsParameters
 from quietcorpus.transforms.privatizers.rows import Privatizer
 from quietcorpus.transforms.privatizers.sentences import (

@@ -12,8 +12,8 @@ from scipy import stats
 from quietcorpus.evaluation.audits.exact import noise_masses, shift_loss
 from quietcorpus.evaluation.audits.findings import Exact, Sampled
 from quietcorpus.evaluation.audits.uniforms import Uniforms
-from quietcorpus.mechanisms.guarantees import round_up
-from quietcorpus.mechanisms.truncation import STEPS, Box, NoisyMeans, Truncation
+from quietcorpus.mechanisms.accounting.guarantees import round_up
+from quietcorpus.mechanisms.sentences.truncation import STEPS, Box, NoisyMeans, Truncation
 from quietcorpus.transforms.privatizers.sentences import NoisySum
 
 from ...audit.inputs import telling

@@ -33,9 +33,9 @@ from quietcorpus.indexes.word_index_manifest import (
     SEED,
     IndexManifest,
 )
-from quietcorpus.mechanisms.concentrated import rho_of
-from quietcorpus.mechanisms.filters import Concentrated
-from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy, round_up
+from quietcorpus.mechanisms.accounting.concentrated import rho_of
+from quietcorpus.mechanisms.accounting.filters import Concentrated
+from quietcorpus.mechanisms.accounting.guarantees import Spending, UserPrivacy, round_up
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.errors import InputError
 
@@ -54,7 +54,7 @@ from ...storage.layout import BINARY, INDEX, TABLE, TEXT
 from .spec import MOST_DIMENSIONS
 
 if TYPE_CHECKING:  # its module imports optional packages
-    from quietcorpus.mechanisms.accounting import Schedule
+    from quietcorpus.mechanisms.accounting.privacy_loss import Schedule
 
 _FILES = {
     TABLE: FileFormat("`word`, `vector`: the word embeddings", ("word", "vector")),
@@ -73,8 +73,11 @@ LEAST_ON_NOISE = {"sgd": 5_000, "cooccurrence": 1_000}
 """Users needed per standard deviation of the noise: at 3,968 and 715, vectors were at chance."""
 _PAIRS = 1_000_000  # of words whose distances are measured again, where there are more
 _PROOFS = {
-    "sgd": ("user_training", "sampled_users", "gaussian", "accounting"),
-    "cooccurrence": ("cooccurrence", "clipped_sum", "gaussian"),
+    "sgd": (
+        *("users/user_training", "users/sampled_users"),
+        *("noise/gaussian", "accounting/privacy_loss"),
+    ),
+    "cooccurrence": ("users/cooccurrence", "users/clipped_sum", "noise/gaussian"),
 }
 
 
@@ -202,7 +205,7 @@ class WordEmbeddingsMechanism(Mechanism):
     def is_trained_as_said(self) -> bool:
         """Tell whether the steps of a training are those of its block, and its noise has a norm."""
         # The module imports optional packages.
-        from quietcorpus.mechanisms.clipped_sum import STEPS
+        from quietcorpus.mechanisms.users.clipped_sum import STEPS
 
         if self.groups is None:
             norms = self.norms or {}
@@ -230,8 +233,8 @@ class WordEmbeddingsMechanism(Mechanism):
     def charged(self, stages: Sequence[Any]) -> Concentrated | None:
         """Return what a filter charges for the noise of counts or training, and the vocabulary."""
         # The modules import optional packages.
-        from quietcorpus.mechanisms.dominance import dominating
-        from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
+        from quietcorpus.mechanisms.accounting.dominance import dominating
+        from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
 
         noise, delta = Fraction(self.noise_multiplier), Fraction(stages[-1].delta_exact)
         courses = [
@@ -293,7 +296,7 @@ def papers_figure(
 ) -> PapersFigure:
     """Return the paper's figure for a training of `steps` steps, at the largest sampling rate."""
     # The module imports optional packages.
-    from quietcorpus.mechanisms.accounting import papers_epsilon
+    from quietcorpus.mechanisms.accounting.privacy_loss import papers_epsilon
 
     return PapersFigure(
         epsilon=round_up(papers_epsilon(rate, noise_multiplier, steps, lot, delta)),
@@ -325,8 +328,8 @@ def of_schedule(schedule: Schedule, until: int, lot: int) -> dict[str, Any]:
 def _are_solved(mechanism: WordEmbeddingsMechanism, card: Card) -> bool:
     """Tell whether noise, norms and sampling are those that a release solves for its budgets."""
     # The modules import optional packages.
-    from quietcorpus.mechanisms.accounting import Schedule
-    from quietcorpus.mechanisms.group_norms import GroupNorms
+    from quietcorpus.mechanisms.accounting.privacy_loss import Schedule
+    from quietcorpus.mechanisms.users.group_norms import GroupNorms
 
     *before, stage = (one.parameters.guarantee for one in card.budget.stages)
     assert isinstance(stage, UserPrivacy)

@@ -22,13 +22,13 @@ from quietcorpus.evaluation.audits.lower_bound import (
     gaussian_epsilon_at_least,
 )
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.mechanisms.accounting import Group, epsilon_of, noise_multiplier_for
-from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
-from quietcorpus.mechanisms.guarantees import round_up
+from quietcorpus.mechanisms.accounting.guarantees import round_up
+from quietcorpus.mechanisms.accounting.privacy_loss import Group, epsilon_of, noise_multiplier_for
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.sampled_users import SampledUsers, Texts
-from quietcorpus.mechanisms.user_training import Training, TrainingState
-from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
+from quietcorpus.mechanisms.users.clipped_sum import STEPS, ClippedSum
+from quietcorpus.mechanisms.users.sampled_users import SampledUsers, Texts
+from quietcorpus.mechanisms.users.user_training import Training, TrainingState
+from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import Corpus
 from quietcorpus.transforms.users.cooccurrence import Cooccurrences

@@ -12,16 +12,16 @@ import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.mechanisms.accounting import Schedule
-from quietcorpus.mechanisms.clipped_sum import ClippedSum
-from quietcorpus.mechanisms.cooccurrence import cells_of
-from quietcorpus.mechanisms.dominance import of_schedule as concentrated_of
-from quietcorpus.mechanisms.factorisation import factorise
-from quietcorpus.mechanisms.filters import Concentrated
-from quietcorpus.mechanisms.group_norms import GroupNorms
-from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy, compose
-from quietcorpus.mechanisms.skip_gram import SkipGram, device_name
-from quietcorpus.mechanisms.user_training import Training
+from quietcorpus.mechanisms.accounting.dominance import of_schedule as concentrated_of
+from quietcorpus.mechanisms.accounting.filters import Concentrated
+from quietcorpus.mechanisms.accounting.guarantees import Spending, UserPrivacy, compose
+from quietcorpus.mechanisms.accounting.privacy_loss import Schedule
+from quietcorpus.mechanisms.users.clipped_sum import ClippedSum
+from quietcorpus.mechanisms.users.cooccurrence import cells_of
+from quietcorpus.mechanisms.users.factorisation import factorise
+from quietcorpus.mechanisms.users.group_norms import GroupNorms
+from quietcorpus.mechanisms.users.skip_gram import SkipGram, device_name
+from quietcorpus.mechanisms.users.user_training import Training
 from quietcorpus.transforms.errors import InputError, NoisyOutcome, StageError
 from quietcorpus.transforms.installed import require_installed
 from quietcorpus.transforms.shards import Written

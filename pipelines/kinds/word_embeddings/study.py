@@ -32,10 +32,10 @@ from quietcorpus.evaluation.results import CONFIDENCE, Observation, membership_f
 from quietcorpus.indexes.embeddings import read_vectors
 from quietcorpus.indexes.vectors import VectorsError
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.mechanisms.accounting import loss_distribution
-from quietcorpus.mechanisms.clipped_sum import STEPS
-from quietcorpus.mechanisms.filters import Concentrated
-from quietcorpus.mechanisms.word_pairs import balanced_weights
+from quietcorpus.mechanisms.accounting.filters import Concentrated
+from quietcorpus.mechanisms.accounting.privacy_loss import loss_distribution
+from quietcorpus.mechanisms.users.clipped_sum import STEPS
+from quietcorpus.mechanisms.words.word_pairs import balanced_weights
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.errors import InputError, client_errors, shown
 

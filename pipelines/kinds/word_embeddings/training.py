@@ -19,13 +19,13 @@ import numpy.typing as npt
 
 from quietcorpus.indexes.embeddings import dimension_of, read_vectors
 from quietcorpus.indexes.vectors import VectorsError
-from quietcorpus.mechanisms.accounting import Group, Schedule
+from quietcorpus.mechanisms.accounting.guarantees import ceiling
+from quietcorpus.mechanisms.accounting.privacy_loss import Group, Schedule
 from quietcorpus.mechanisms.encoding import Value
-from quietcorpus.mechanisms.guarantees import ceiling
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
-from quietcorpus.mechanisms.sampled_users import SampledUsers, Texts
-from quietcorpus.mechanisms.skip_gram import Rows, SkipGram, Vectors
-from quietcorpus.mechanisms.user_training import Sums, Training, TrainingState
+from quietcorpus.mechanisms.users.sampled_users import SampledUsers, Texts
+from quietcorpus.mechanisms.users.skip_gram import Rows, SkipGram, Vectors
+from quietcorpus.mechanisms.users.user_training import Sums, Training, TrainingState
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.errors import (
     InputError,

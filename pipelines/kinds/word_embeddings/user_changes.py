@@ -15,13 +15,13 @@ import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.mechanisms.accounting import Group
-from quietcorpus.mechanisms.clipped_sum import STEPS
+from quietcorpus.mechanisms.accounting.privacy_loss import Group
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.sampled_users import Texts
-from quietcorpus.mechanisms.skip_gram import Rows, Vectors
-from quietcorpus.mechanisms.user_training import Sums, TrainingState
-from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
+from quietcorpus.mechanisms.users.clipped_sum import STEPS
+from quietcorpus.mechanisms.users.sampled_users import Texts
+from quietcorpus.mechanisms.users.skip_gram import Rows, Vectors
+from quietcorpus.mechanisms.users.user_training import Sums, TrainingState
+from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.shards import Written, staged_content
 from quietcorpus.transforms.users import cooccurrence, training_shards

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.indexes.tokenizers import Tokenizer
-from quietcorpus.mechanisms.filters import Concentrated
-from quietcorpus.mechanisms.guarantees import Spending, UserPrivacy, compose
+from quietcorpus.mechanisms.accounting.filters import Concentrated
+from quietcorpus.mechanisms.accounting.guarantees import Spending, UserPrivacy, compose
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
+from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.identifiers import TAG

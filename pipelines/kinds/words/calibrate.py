@@ -36,7 +36,7 @@ from quietcorpus.indexes.search import (
     VectorSearch,
 )
 from quietcorpus.indexes.word_index import WordIndex
-from quietcorpus.mechanisms.document_loss import LARGEST_DELTA, LARGEST_WORDS, LEAST_DELTA
+from quietcorpus.mechanisms.words.document_loss import LARGEST_DELTA, LARGEST_WORDS, LEAST_DELTA
 from quietcorpus.transforms.errors import InputError, shown
 from quietcorpus.transforms.installed import require_installed
 from quietcorpus.transforms.privatizers.words import WordMechanism, engines_of

@@ -20,7 +20,7 @@ from quietcorpus.evaluation.solver import Solution
 from quietcorpus.evaluation.tallies import WORDS_A_BLOCK
 from quietcorpus.indexes.search import EXACT, Searching
 from quietcorpus.indexes.word_index_manifest import IndexManifest
-from quietcorpus.mechanisms.guarantees import round_up, shown_up
+from quietcorpus.mechanisms.accounting.guarantees import round_up, shown_up
 from quietcorpus.transforms.privatizers.words import WordMechanism
 
 from ...card.document_losses import DocumentBudget, Weights, document_epsilon

@@ -13,14 +13,14 @@ from pydantic import Field
 
 from quietcorpus.evaluation.calibration import held_draws
 from quietcorpus.indexes.word_index_manifest import describes_map
-from quietcorpus.mechanisms.brr import BinaryRandomizedResponse
+from quietcorpus.mechanisms.accounting.guarantees import Spending, ceiling, round_up, shown_up
 from quietcorpus.mechanisms.digits import index_of, number
-from quietcorpus.mechanisms.document_loss import LARGEST_WORDS
-from quietcorpus.mechanisms.guarantees import Spending, ceiling, round_up, shown_up
-from quietcorpus.mechanisms.madlib import Madlib
-from quietcorpus.mechanisms.tem import TruncatedExponential, radius_of
-from quietcorpus.mechanisms.vickrey import Vickrey
-from quietcorpus.mechanisms.word_exponential import WordExponential
+from quietcorpus.mechanisms.words.brr import BinaryRandomizedResponse
+from quietcorpus.mechanisms.words.document_loss import LARGEST_WORDS
+from quietcorpus.mechanisms.words.madlib import Madlib
+from quietcorpus.mechanisms.words.tem import TruncatedExponential, radius_of
+from quietcorpus.mechanisms.words.vickrey import Vickrey
+from quietcorpus.mechanisms.words.word_exponential import WordExponential
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import BATCH_DOCUMENTS
 
@@ -71,11 +71,11 @@ LAWS: dict[str, type] = {
 }
 """The form of the law of one word's loss."""
 _PROOFS = {
-    "madlib": ("madlib",),
-    "vickrey": ("vickrey", "madlib"),
-    "brr": ("brr",),
-    "tem": ("tem", "distance_draws", "distance_tables"),
-    "exponential": ("word_exponential", "distance_draws", "distance_tables"),
+    "madlib": ("words/madlib",),
+    "vickrey": ("words/vickrey", "words/madlib"),
+    "brr": ("words/brr",),
+    "tem": ("words/tem", "words/distance_draws"),
+    "exponential": ("words/word_exponential", "words/distance_draws"),
 }
 
 

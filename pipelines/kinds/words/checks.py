@@ -19,7 +19,7 @@ from quietcorpus.evaluation.audits.findings import Exact, Sampled
 from quietcorpus.evaluation.audits.lower_bound import epsilon_at_least
 from quietcorpus.indexes.vocabulary import is_reachable
 from quietcorpus.indexes.word_index import WordIndex
-from quietcorpus.mechanisms.guarantees import round_up
+from quietcorpus.mechanisms.accounting.guarantees import round_up
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.words import WordMechanism, WordsParameters
 from quietcorpus.transforms.reading.documents import Corpus

@@ -30,8 +30,8 @@ from quietcorpus.indexes.search import EXACT, Search, VectorSearch
 from quietcorpus.indexes.vocabulary import some_of
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.indexes.word_index_manifest import IndexManifest
-from quietcorpus.mechanisms.guarantees import MetricPrivacy, Spending, round_up
-from quietcorpus.mechanisms.tem import radius_of
+from quietcorpus.mechanisms.accounting.guarantees import MetricPrivacy, Spending, round_up
+from quietcorpus.mechanisms.words.tem import radius_of
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.longest import Longest

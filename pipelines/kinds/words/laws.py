@@ -21,9 +21,9 @@ from quietcorpus.evaluation.intervals import share_at_least
 from quietcorpus.indexes.within import Within
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.indexes.word_index_manifest import Part
-from quietcorpus.mechanisms.distance_draws import DistanceDraws
-from quietcorpus.mechanisms.guarantees import round_up
+from quietcorpus.mechanisms.accounting.guarantees import round_up
 from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.words.distance_draws import DistanceDraws
 from quietcorpus.transforms.privatizers.rows import ORDER
 from quietcorpus.transforms.privatizers.words import WordPrivatizer, WordsParameters
 

@@ -20,7 +20,7 @@ from quietcorpus.indexes.inverted_lists import around
 from quietcorpus.indexes.search import Searching
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.indexes.word_index import WordIndex
-from quietcorpus.mechanisms.guarantees import round_up
+from quietcorpus.mechanisms.accounting.guarantees import round_up
 from quietcorpus.transforms.privatizers.longest import Longest
 from quietcorpus.transforms.privatizers.words import WordMechanism, WordsParameters
 

@@ -30,10 +30,10 @@ from quietcorpus.evaluation.audits.lower_bound import (
     rate_at_least,
 )
 from quietcorpus.evaluation.intervals import share_at_least
-from quietcorpus.mechanisms.brr import flip_bounds
-from quietcorpus.mechanisms.document_loss import madlib_epsilon
-from quietcorpus.mechanisms.guarantees import round_up
+from quietcorpus.mechanisms.accounting.guarantees import round_up
 from quietcorpus.mechanisms.keystream import ADDRESS_BYTES
+from quietcorpus.mechanisms.words.brr import flip_bounds
+from quietcorpus.mechanisms.words.document_loss import madlib_epsilon
 from quietcorpus.transforms.privatizers.words import WordPrivatizer
 
 from ...audit.inputs import LOSS

@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from quietcorpus.indexes.folder import MANIFEST
-from quietcorpus.mechanisms.document_loss import LARGEST_DELTA, LARGEST_WORDS, LEAST_DELTA
+from quietcorpus.mechanisms.words.document_loss import LARGEST_DELTA, LARGEST_WORDS, LEAST_DELTA
 from quietcorpus.transforms.privatizers.words import WordMechanism, engines_of
 
 from ...schema.mechanism import MechanismSpec

@@ -22,10 +22,10 @@ from quietcorpus.evaluation.attacks.tradeoff import (
     Outcomes,
     Profile,
 )
-from quietcorpus.mechanisms.accounting import loss_distribution, noise_multiplier_for
-from quietcorpus.mechanisms.clipped_sum import ClippedSum
-from quietcorpus.mechanisms.euclidean_noise import EuclideanNoise
+from quietcorpus.mechanisms.accounting.privacy_loss import loss_distribution, noise_multiplier_for
 from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.noise.euclidean_noise import EuclideanNoise
+from quietcorpus.mechanisms.users.clipped_sum import ClippedSum
 
 ALPHA = 1e-6
 DRAWS = 100_000

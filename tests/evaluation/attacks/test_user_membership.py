@@ -24,7 +24,7 @@ from quietcorpus.evaluation.attacks.user_membership import (
     UserAttack,
     log_odds,
 )
-from quietcorpus.mechanisms.word_pairs import balanced_weights
+from quietcorpus.mechanisms.words.word_pairs import balanced_weights
 
 ALPHA = 1e-6
 USERS = 160_000

@@ -21,11 +21,11 @@ from quietcorpus.evaluation.audits.exact import (
     shift_loss,
     upper_tail,
 )
-from quietcorpus.mechanisms.accounting import epsilon_of
-from quietcorpus.mechanisms.brr import flip_bounds
-from quietcorpus.mechanisms.exact import Bounds, Law, TwoSided, exp_bounds
-from quietcorpus.mechanisms.exponential import ExponentialMechanism
-from quietcorpus.mechanisms.geometric import DenseNoise, SparseNoise, TwoSidedGeometric
+from quietcorpus.mechanisms.accounting.privacy_loss import epsilon_of
+from quietcorpus.mechanisms.noise.exact import Bounds, Law, TwoSided, exp_bounds
+from quietcorpus.mechanisms.noise.exponential import ExponentialMechanism
+from quietcorpus.mechanisms.noise.geometric import DenseNoise, SparseNoise, TwoSidedGeometric
+from quietcorpus.mechanisms.words.brr import flip_bounds
 
 RATES = [Fraction(1, 1000), Fraction(3, 4), Fraction(12)]
 

@@ -32,9 +32,9 @@ HISTOGRAM = {
     "vocabulary": {"private": {"epsilon": 2, "delta": 1e-6}},
 }
 FAULT = """
-import quietcorpus.mechanisms.histogram
-from quietcorpus.mechanisms.geometric import DenseNoise
-quietcorpus.mechanisms.histogram.DenseNoise = lambda rate, size: DenseNoise(4 * rate, size)
+import quietcorpus.mechanisms.bags.histogram
+from quietcorpus.mechanisms.noise.geometric import DenseNoise
+quietcorpus.mechanisms.bags.histogram.DenseNoise = lambda rate, size: DenseNoise(4 * rate, size)
 """
 
 

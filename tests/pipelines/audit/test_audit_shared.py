@@ -29,11 +29,8 @@ BEGIN = "## What each audit shares\n\n"
 OTHERS = " of other parameters"
 APART = "## What no audit executes"
 
-STATEMENTS = (
-    *("accounting", "composition", "concentrated", "conversion", "document_loss", "dominance"),
-    *("factors", "filters", "guarantees", "vote_room", "word_loss"),
-)
-"""Modules of `mechanisms` that compute what is stated, and draw, clip and address nothing."""
+STATEMENTS = {"accounting", "document_loss", "pool_size", "word_loss"}
+"""A folder and modules of `mechanisms` that compute statements, and draw and clip nothing."""
 PRIVATE = (
     *("codebook", "histogram", "privatizers", "term_sums", "tokens", "users", "vocabulary"),
     *("votes", "array_sums"),
@@ -70,36 +67,39 @@ def after(test: str) -> Reason:
 FEW = Reason(
     "A vocabulary may be known in the run alone, and draws for each of many texts tell no more. So "
     "an audit draws for fewer entries; the exact audit has the run's own law.",
-    "mechanisms/test_geometric.py: test_an_entry_does_not_depend_on_how_many_there_are",
+    "mechanisms/noise/test_geometric.py: test_an_entry_does_not_depend_on_how_many_there_are",
 )
 EXCEPTIONS: dict[str, Reason] = {
-    rf"mechanisms\.(geometric:DenseNoise\.sample|bag_of_words:BagOfWords\.\w+){OTHERS}": FEW,
+    rf"mechanisms\.noise\.geometric:DenseNoise\.sample{OTHERS}": FEW,
+    rf"mechanisms\.bags\.bag_of_words:BagOfWords\.\w+{OTHERS}": FEW,
     r"transforms\..*\.(__init__|expand|process|start_bundle)": SPLIT,
     r"transforms\.privatizers\.\w+:\w+\.(take|words)": SPLIT,
     r"mechanisms\..*\.(guarantee|papers_epsilon|idle|expected_noise_terms)": CARD,
-    r"mechanisms\.skip_gram:device_name": CARD,
+    r"mechanisms\.users\.skip_gram:device_name": CARD,
     r"transforms\..*[:.](fields|guarantee|embedding_field|_vector_field|metric_of)": CARD,
     r"mechanisms\.keystream:ReleaseKey\.(derive|fingerprint|naming|sealing)": KEYS,
     r"mechanisms\.keystream:Keystream\.digest": KEYS,
-    r"mechanisms\.bags:_?permute": after("mechanisms/test_bags.py: test_saturation_is_symmetric"),
-    r"mechanisms\.decompression:.*": after(
-        "mechanisms/test_decompression.py: test_draws_follow_the_tables"
+    r"mechanisms\.bags\.bags:_?permute": after(
+        "mechanisms/bags/test_bags.py: test_saturation_is_symmetric"
+    ),
+    r"mechanisms\.bags\.decompression:.*": after(
+        "mechanisms/bags/test_decompression.py: test_draws_follow_the_tables"
     ),
     r"transforms\.codebook:.*": after(
         "transforms/test_codebook.py: test_greedy_maps_are_those_of_before_there_was_a_choice"
     ),
-    r"mechanisms\.factorisation:.*": after(
-        "mechanisms/test_factorisation.py: test_the_dense_computation"
+    r"mechanisms\.users\.factorisation:.*": after(
+        "mechanisms/users/test_factorisation.py: test_the_dense_computation"
     ),
-    r"mechanisms\.(resampling|uniform):.*": after(
-        "mechanisms/test_resampling.py: test_a_draw_goes_by_the_weights"
+    r"mechanisms\.(votes\.resampling|noise\.uniform):.*": after(
+        "mechanisms/votes/test_resampling.py: test_a_draw_goes_by_the_weights"
     ),
     r"transforms\.votes:Voting\.(resample|estimates)": after(
-        "mechanisms/test_resampling.py: test_a_draw_repeats_itself_by_key_and_weights"
+        "mechanisms/votes/test_resampling.py: test_a_draw_repeats_itself_by_key_and_weights"
     ),
-    r"mechanisms\.(ballots:Ballots|votes:Votes|pure_votes:PureVotes)"
+    r"mechanisms\.votes\.(ballots:Ballots|votes:Votes|pure_votes:PureVotes)"
     r"\.(stand_out|weight|norm|least)": after(
-        "mechanisms/test_vote_estimates.py: test_few_stand_out_that_nobody_votes_for"
+        "mechanisms/votes/test_estimates.py: test_few_stand_out_that_nobody_votes_for"
     ),
 }
 
@@ -107,8 +107,8 @@ EXCEPTIONS: dict[str, Reason] = {
 def required(name: str) -> bool:
     """Return whether a function acts on what is private, or on what is drawn."""
     layer, _, rest = name.partition(".")
-    first = re.split(r"[.:]", rest)[0]
-    return first not in STATEMENTS if layer == "mechanisms" else first in PRIVATE
+    folders = rest.partition(":")[0].split(".")
+    return not STATEMENTS & {*folders} if layer == "mechanisms" else folders[0] in PRIVATE
 
 
 def excepted(name: str) -> bool:
@@ -203,7 +203,7 @@ def role_of(function: str) -> str | None:
     path, _, name = function.partition(":")
     if name.partition(".")[0] in CLIPPING:
         return "bounds"
-    layer, module = path.split(".")[:2]
+    layer, *_, module = path.split(".")
     named = {own: role for role, modules in ROLES.items() for own in modules}
     return named.get(layer) or named.get(module)
 

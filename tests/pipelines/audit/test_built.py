@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from quietcorpus.mechanisms.clipped_sum import ClippedSum
-from quietcorpus.mechanisms.histogram import Histogram
+from quietcorpus.mechanisms.bags.histogram import Histogram
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.pure_votes import PureVotes
-from quietcorpus.mechanisms.votes import Votes
+from quietcorpus.mechanisms.users.clipped_sum import ClippedSum
+from quietcorpus.mechanisms.votes.pure_votes import PureVotes
+from quietcorpus.mechanisms.votes.votes import Votes
 from quietcorpus.pipelines.audit import built
 from quietcorpus.pipelines.kinds.word_embeddings.spec import WordEmbeddingsSpec
 from quietcorpus.pipelines.runners.engine import Engine

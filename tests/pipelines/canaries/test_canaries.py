@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from quietcorpus.evaluation.audits.one_run import Guesses, guess
-from quietcorpus.mechanisms.guarantees import DocumentPrivacy
+from quietcorpus.mechanisms.accounting.guarantees import DocumentPrivacy
 from quietcorpus.pipelines.canaries.canaries import Effort, lines, refuse, verdict_of
 from quietcorpus.pipelines.canaries.copy import copied
 from quietcorpus.pipelines.canaries.game import Document, Game, apart_of

@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from quietcorpus.mechanisms.accounting import noise_multiplier_for
-from quietcorpus.mechanisms.guarantees import DocumentPrivacy
+from quietcorpus.mechanisms.accounting.guarantees import DocumentPrivacy
+from quietcorpus.mechanisms.accounting.privacy_loss import noise_multiplier_for
 from quietcorpus.pipelines.canaries.game import (
     apart_of,
     by_difference,

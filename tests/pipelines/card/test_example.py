@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import pytest
 
-from quietcorpus.mechanisms.guarantees import (
+from quietcorpus.mechanisms.accounting.guarantees import (
     DocumentPrivacy,
     Guarantee,
     LimitedPrecision,

@@ -15,7 +15,7 @@ from card_schema import SCHEMA, VALIDATOR, assert_valid
 from pydantic import ValidationError
 from ruamel.yaml import YAML
 
-from quietcorpus.mechanisms.guarantees import SentencePrivacy
+from quietcorpus.mechanisms.accounting.guarantees import SentencePrivacy
 from quietcorpus.pipelines.card import model as card
 from quietcorpus.pipelines.card import readme, statements
 from quietcorpus.pipelines.card.model import Card

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from machine import ROOT
 
-from quietcorpus.mechanisms.guarantees import round_up
+from quietcorpus.mechanisms.accounting.guarantees import round_up
 from quietcorpus.pipelines.card.readme import mechanism
 from quietcorpus.pipelines.card.verify import read_card
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from quietcorpus.mechanisms.concentrated import gaussian_epsilon
-from quietcorpus.mechanisms.filters import Concentrated
-from quietcorpus.mechanisms.guarantees import (
+from quietcorpus.mechanisms.accounting.concentrated import gaussian_epsilon
+from quietcorpus.mechanisms.accounting.filters import Concentrated
+from quietcorpus.mechanisms.accounting.guarantees import (
     DocumentPrivacy,
     Guarantee,
     MetricPrivacy,

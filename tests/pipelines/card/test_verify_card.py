@@ -20,7 +20,7 @@ import pytest
 from tampering import edit_card, redress, refused, restate
 
 import quietcorpus as qc
-from quietcorpus.mechanisms.guarantees import Spending
+from quietcorpus.mechanisms.accounting.guarantees import Spending
 from quietcorpus.pipelines.card import limits, readme
 from quietcorpus.pipelines.card.document_losses import LENGTHS, Weights, document_losses
 from quietcorpus.pipelines.card.model import Card

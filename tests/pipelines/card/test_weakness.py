@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from quietcorpus.mechanisms.guarantees import (
+from quietcorpus.mechanisms.accounting.guarantees import (
     DocumentPrivacy,
     Guarantee,
     LimitedPrecision,

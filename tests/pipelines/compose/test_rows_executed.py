@@ -39,9 +39,10 @@ NAMES = [
 ]
 OTHER = (
     r"keystream:(ReleaseKey\..*|Keystream\.digest)",  # that of rows is bound to the rows
-    r"(accounting|concentrated|conversion|filters|guarantees|word_loss|document_loss|digits):.*",
-    r"decompression:.*",  # its tables follow noisy counts, which go by the key
-    r"bags:_?permute",  # rows come in no order of ours
+    r"accounting\..*",
+    r"(words\.(word_loss|document_loss)|digits):.*",
+    r"bags\.decompression:.*",  # its tables follow noisy counts, which go by the key
+    r"bags\.bags:_?permute",  # rows come in no order of ours
     r".*\.(guarantee|papers_epsilon|concentrated|idle|spent|noise_multipliers)",
 )
 """What a release of files has besides: its key, and what its card states."""

@@ -15,7 +15,7 @@ from scipy import stats
 from quietcorpus.evaluation.attacks.authorship import noisy
 from quietcorpus.evaluation.attacks.linkage import Score, linked, linked_together
 from quietcorpus.evaluation.attacks.tradeoff import Outcomes
-from quietcorpus.mechanisms.guarantees import LimitedPrecision
+from quietcorpus.mechanisms.accounting.guarantees import LimitedPrecision
 from quietcorpus.pipelines.evaluate.corpus import Columns, sample
 from quietcorpus.pipelines.evaluate.definition import Stage
 from quietcorpus.pipelines.evaluate.draws import Bins, Draw

@@ -20,8 +20,8 @@ from machine import ROOT
 from tampering import edit_card, promising
 
 import quietcorpus as qc
-from quietcorpus.mechanisms.guarantees import MetricPrivacy
-from quietcorpus.mechanisms.madlib import Madlib
+from quietcorpus.mechanisms.accounting.guarantees import MetricPrivacy
+from quietcorpus.mechanisms.words.madlib import Madlib
 from quietcorpus.pipelines.card.verify import read_card
 from quietcorpus.pipelines.exports import datasheet
 from quietcorpus.pipelines.exports.forms import FORMS

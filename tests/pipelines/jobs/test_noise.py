@@ -9,13 +9,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from quietcorpus.mechanisms.bag_of_words import Accounting, BagOfWords
-from quietcorpus.mechanisms.euclidean_noise import EuclideanNoise
-from quietcorpus.mechanisms.geometric import TwoSidedGeometric
-from quietcorpus.mechanisms.histogram import ThresholdedVocabulary
+from quietcorpus.mechanisms.bags.bag_of_words import Accounting, BagOfWords
+from quietcorpus.mechanisms.bags.histogram import ThresholdedVocabulary
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.projected_mean import STEPS, ProjectedMean
-from quietcorpus.mechanisms.votes import Votes
+from quietcorpus.mechanisms.noise.euclidean_noise import EuclideanNoise
+from quietcorpus.mechanisms.noise.geometric import TwoSidedGeometric
+from quietcorpus.mechanisms.sentences.projected_mean import STEPS, ProjectedMean
+from quietcorpus.mechanisms.votes.votes import Votes
 from quietcorpus.pipelines.card.model import Meaning, Spread, Typical
 from quietcorpus.pipelines.jobs import noise
 

@@ -19,10 +19,10 @@ from correct_audits import (
     voting_of,
 )
 
-from quietcorpus.mechanisms.accounting import Group, Schedule
-from quietcorpus.mechanisms.pure_votes import PureNorms, PureVotes
-from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
-from quietcorpus.mechanisms.votes import Votes
+from quietcorpus.mechanisms.accounting.privacy_loss import Group, Schedule
+from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
+from quietcorpus.mechanisms.votes.pure_votes import PureNorms, PureVotes
+from quietcorpus.mechanisms.votes.votes import Votes
 from quietcorpus.pipelines.jobs.user_budgets import BudgetedUsers
 from quietcorpus.pipelines.kinds.word_embeddings.methods import (
     CountedEmbeddingsKind,

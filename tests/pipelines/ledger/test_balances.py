@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from quietcorpus.mechanisms.guarantees import LimitedPrecision
+from quietcorpus.mechanisms.accounting.guarantees import LimitedPrecision
 from quietcorpus.pipelines.ledger.balances import Amount, balances
 from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.caps import Cost, as_terms

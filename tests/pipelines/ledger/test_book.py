@@ -23,7 +23,7 @@ from ledger_requests import (
     terms,
 )
 
-from quietcorpus.mechanisms.guarantees import LimitedPrecision, SentencePrivacy
+from quietcorpus.mechanisms.accounting.guarantees import LimitedPrecision, SentencePrivacy
 from quietcorpus.pipelines.ledger import chain
 from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.caps import Charge, Cost

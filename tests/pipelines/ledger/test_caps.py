@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from machine import MASTER_KEY
 
-from quietcorpus.mechanisms.brr import BinaryRandomizedResponse
-from quietcorpus.mechanisms.guarantees import (
+from quietcorpus.mechanisms.accounting.guarantees import (
     DocumentPrivacy,
     Guarantee,
     LimitedPrecision,
@@ -17,7 +16,8 @@ from quietcorpus.mechanisms.guarantees import (
     SentencePrivacy,
     UserPrivacy,
 )
-from quietcorpus.mechanisms.madlib import Madlib
+from quietcorpus.mechanisms.words.brr import BinaryRandomizedResponse
+from quietcorpus.mechanisms.words.madlib import Madlib
 from quietcorpus.pipelines.ledger.caps import (
     Charge,
     Cost,

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quietcorpus.mechanisms.concentrated import gaussian_epsilon, rho_of
-from quietcorpus.mechanisms.filters import FILTERS, Concentrated, zcdp_of_epsilon
-from quietcorpus.mechanisms.guarantees import (
+from quietcorpus.mechanisms.accounting.concentrated import gaussian_epsilon, rho_of
+from quietcorpus.mechanisms.accounting.filters import FILTERS, Concentrated, zcdp_of_epsilon
+from quietcorpus.mechanisms.accounting.guarantees import (
     DocumentPrivacy,
     LimitedPrecision,
     SentencePrivacy,

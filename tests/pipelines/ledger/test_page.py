@@ -14,8 +14,8 @@ from ledger_requests import CARD, DECLARED, request
 from machine import ROOT
 
 from quietcorpus import ledger as api
-from quietcorpus.mechanisms.filters import Concentrated
-from quietcorpus.mechanisms.guarantees import UserPrivacy
+from quietcorpus.mechanisms.accounting.filters import Concentrated
+from quietcorpus.mechanisms.accounting.guarantees import UserPrivacy
 from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.caps import Cost, Terms
 from quietcorpus.pipelines.ledger.disjoint import Partition

@@ -12,14 +12,14 @@ from typing import Any
 import jsonschema
 import pytest
 
-from quietcorpus.mechanisms.brr import BinaryRandomizedResponse
-from quietcorpus.mechanisms.guarantees import (
+from quietcorpus.mechanisms.accounting.guarantees import (
     DocumentPrivacy,
     LimitedPrecision,
     MetricPrivacy,
     SentencePrivacy,
     UserPrivacy,
 )
+from quietcorpus.mechanisms.words.brr import BinaryRandomizedResponse
 from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.caps import Cost, Terms
 from quietcorpus.pipelines.ledger.disjoint import Partition, Sort

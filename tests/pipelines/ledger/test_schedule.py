@@ -11,8 +11,8 @@ from ruamel.yaml import YAML
 
 pytest.importorskip("dp_accounting")
 
-from quietcorpus.mechanisms.concentrated import gaussian_epsilon
-from quietcorpus.mechanisms.filters import FILTERS
+from quietcorpus.mechanisms.accounting.concentrated import gaussian_epsilon
+from quietcorpus.mechanisms.accounting.filters import FILTERS
 from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.caps import as_terms
 from quietcorpus.pipelines.ledger.schedule import lines, schedule

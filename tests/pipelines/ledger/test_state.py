@@ -14,14 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ledger_states import INDEX, ONE, A, B, bag, common, opened, reservation
 
-from quietcorpus.mechanisms.guarantees import (
+from quietcorpus.mechanisms.accounting.guarantees import (
     Guarantee,
     LimitedPrecision,
     MetricPrivacy,
     SentencePrivacy,
     UserPrivacy,
 )
-from quietcorpus.mechanisms.madlib import Madlib
+from quietcorpus.mechanisms.words.madlib import Madlib
 from quietcorpus.pipelines.ledger import tables
 from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.caps import Charge, Cost, Terms

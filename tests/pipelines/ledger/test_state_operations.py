@@ -37,15 +37,15 @@ from ledger_states import (
     total,
 )
 
-from quietcorpus.mechanisms.filters import Concentrated
-from quietcorpus.mechanisms.guarantees import (
+from quietcorpus.mechanisms.accounting.filters import Concentrated
+from quietcorpus.mechanisms.accounting.guarantees import (
     DocumentPrivacy,
     LimitedPrecision,
     MetricPrivacy,
     SentencePrivacy,
     UserPrivacy,
 )
-from quietcorpus.mechanisms.madlib import Madlib
+from quietcorpus.mechanisms.words.madlib import Madlib
 from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.caps import Cost, Terms
 from quietcorpus.pipelines.ledger.disjoint import Partition

@@ -18,10 +18,7 @@ from ledger_states import (
     reservation,
 )
 
-from quietcorpus.mechanisms.guarantees import (
-    LimitedPrecision,
-    UserPrivacy,
-)
+from quietcorpus.mechanisms.accounting.guarantees import LimitedPrecision, UserPrivacy
 from quietcorpus.pipelines.ledger.caps import Charge, Cost
 from quietcorpus.pipelines.ledger.disjoint import Partition, Sort
 from quietcorpus.pipelines.ledger.records import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from quietcorpus.mechanisms.deep_candidate import UNIT, on_grid
+from quietcorpus.mechanisms.sentences.deep_candidate import UNIT, on_grid
 from quietcorpus.pipelines.prepare import near_texts as job
 from quietcorpus.pipelines.prepare.near_texts import NEAR, apart
 

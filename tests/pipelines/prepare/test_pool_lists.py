@@ -12,7 +12,7 @@ from public_pools import TOPICS, texts_on
 import quietcorpus as qc
 from quietcorpus.indexes.largest_products import largest
 from quietcorpus.indexes.pool import open_pool
-from quietcorpus.mechanisms.deep_candidate import on_grid
+from quietcorpus.mechanisms.sentences.deep_candidate import on_grid
 from quietcorpus.pipelines.prepare.pool_lists import Asked, arrange, needed, parse, train
 
 TEXTS = texts_on(list(TOPICS), 60, 1)

@@ -21,7 +21,7 @@ from quietcorpus.indexes.folder import ArtefactError
 from quietcorpus.indexes.rescaling import by_covariance, by_information
 from quietcorpus.indexes.within import Within
 from quietcorpus.indexes.word_index import WordIndex, open_index
-from quietcorpus.mechanisms.distance_draws import Decline, DistanceDraws
+from quietcorpus.mechanisms.words.distance_draws import Decline, DistanceDraws
 from quietcorpus.pipelines.kinds.words.laws import largest_loss
 from quietcorpus.pipelines.prepare import word_index as index
 from quietcorpus.transforms.errors import InputError

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from sentence_releases import Sentences
 
-from quietcorpus.mechanisms.bag_of_words import Accounting
+from quietcorpus.mechanisms.bags.bag_of_words import Accounting
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.jobs.kind import Kind, prepare
 from quietcorpus.pipelines.kinds.bag_of_words.job import BagOfWordsKind

@@ -17,7 +17,7 @@ import pytest
 from hashed_sentences import CANDIDATES, Hashed, parameters, some_texts
 
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.mechanisms.bag_of_words import Accounting
+from quietcorpus.mechanisms.bags.bag_of_words import Accounting
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.codebook import Codebook

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
-from quietcorpus.mechanisms.cooccurrence import cells_of
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.user_vocabulary import UserVocabulary
+from quietcorpus.mechanisms.users.clipped_sum import STEPS, ClippedSum
+from quietcorpus.mechanisms.users.cooccurrence import cells_of
+from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
 from quietcorpus.transforms.composed import users as module
 from quietcorpus.transforms.reading.documents import Documents
 from quietcorpus.transforms.users.cooccurrence import Cooccurrences

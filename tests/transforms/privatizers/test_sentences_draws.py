@@ -46,9 +46,9 @@ from hashed_sentences import (
 from scipy import stats
 
 from quietcorpus.indexes.candidates import save
-from quietcorpus.mechanisms import projected_mean, truncation
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.truncation import Box
+from quietcorpus.mechanisms.sentences import projected_mean, truncation
+from quietcorpus.mechanisms.sentences.truncation import Box
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
 from quietcorpus.transforms.privatizers.sentences import SentencePrivatizer, ball

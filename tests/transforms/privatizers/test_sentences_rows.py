@@ -34,10 +34,10 @@ from hashed_sentences import (
 )
 from scipy import stats
 
-from quietcorpus.mechanisms.guarantees import SentencePrivacy
+from quietcorpus.mechanisms.accounting.guarantees import SentencePrivacy
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.projected_mean import DIRECTION_UNIT, STEPS
-from quietcorpus.mechanisms.truncation import Box
+from quietcorpus.mechanisms.sentences.projected_mean import DIRECTION_UNIT, STEPS
+from quietcorpus.mechanisms.sentences.truncation import Box
 from quietcorpus.transforms.privatizers.rows import ORDER
 from quietcorpus.transforms.privatizers.sentences import NoisySum, SentencePrivatizer, ball
 

@@ -25,7 +25,7 @@ from privatized_words import (
     texts_of,
 )
 
-from quietcorpus.mechanisms.guarantees import MetricPrivacy
+from quietcorpus.mechanisms.accounting.guarantees import MetricPrivacy
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.longest import Longest

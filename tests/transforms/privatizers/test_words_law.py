@@ -23,7 +23,7 @@ from privatized_words import (
 from scipy import stats
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.vickrey import first_chance
+from quietcorpus.mechanisms.words.vickrey import first_chance
 from quietcorpus.transforms.privatizers.words import WordMechanism
 
 

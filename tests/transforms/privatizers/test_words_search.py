@@ -20,8 +20,8 @@ from quietcorpus.indexes.search import EXACT, SearchEngine, Searching
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.indexes.word_index_manifest import METRICS, IndexManifest
-from quietcorpus.mechanisms import madlib
 from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.words import madlib
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.words import WordMechanism, WordPrivatizer, WordsParameters

@@ -24,9 +24,9 @@ from running import run
 from scipy import stats
 
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.mechanisms.clipped_sum import STEPS, ClippedSum
-from quietcorpus.mechanisms.cooccurrence import cells_of, contribution, packed
 from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.users.clipped_sum import STEPS, ClippedSum
+from quietcorpus.mechanisms.users.cooccurrence import cells_of, contribution, packed
 from quietcorpus.transforms.errors import InputError, NoisyOutcome, StageError
 from quietcorpus.transforms.reading.parquet_files import table_in
 from quietcorpus.transforms.shards import Written, staged_content

@@ -18,7 +18,7 @@ from running import run
 from scipy import stats
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.sampled_users import Texts
+from quietcorpus.mechanisms.users.sampled_users import Texts
 from quietcorpus.transforms.errors import StageError
 from quietcorpus.transforms.shards import Written, staged_content
 from quietcorpus.transforms.users.training_shards import (

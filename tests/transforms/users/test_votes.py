@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from public_pools import ENCODER, LETTERS, POOL, Letters
 from running import run
 
-from quietcorpus.mechanisms.clipped_sum import STEPS
-from quietcorpus.mechanisms.group_norms import GroupNorms
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.votes import Votes
+from quietcorpus.mechanisms.users.clipped_sum import STEPS
+from quietcorpus.mechanisms.users.group_norms import GroupNorms
+from quietcorpus.mechanisms.votes.votes import Votes
 from quietcorpus.transforms.errors import StageError
 from quietcorpus.transforms.reading.documents import Corpus, Documents, Split
 from quietcorpus.transforms.reading.sources import plan

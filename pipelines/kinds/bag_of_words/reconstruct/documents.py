@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from quietcorpus.mechanisms.bags import Bags
-from quietcorpus.mechanisms.decompression import Decompression
-from quietcorpus.mechanisms.factors import means
-from quietcorpus.mechanisms.noisy_counts import draw, relative
+from quietcorpus.mechanisms.accounting.factors import means
+from quietcorpus.mechanisms.bags.bags import Bags
+from quietcorpus.mechanisms.bags.decompression import Decompression
+from quietcorpus.mechanisms.noise.noisy_counts import draw, relative
 from quietcorpus.transforms.privatizers.bags import as_lists
 from quietcorpus.transforms.shards import Written, write_tables
 

@@ -20,7 +20,7 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.mechanisms.factors import (
+from quietcorpus.mechanisms.accounting.factors import (
     Directions,
     Factors,
     Prior,

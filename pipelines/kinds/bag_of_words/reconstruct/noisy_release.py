@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from quietcorpus.mechanisms.decompression import Decompression
-from quietcorpus.mechanisms.noisy_counts import decay_of
+from quietcorpus.mechanisms.bags.decompression import Decompression
+from quietcorpus.mechanisms.noise.noisy_counts import decay_of
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import BATCH_DOCUMENTS
 from quietcorpus.transforms.reading.parquet_files import open_file

@@ -13,7 +13,7 @@ import fasteners
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.mechanisms.factors import Prior
+from quietcorpus.mechanisms.accounting.factors import Prior
 from quietcorpus.transforms.artefacts.folders import scratch
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.shards import Written, staged_content

@@ -16,8 +16,8 @@ from small_specs import WEAK
 from quietcorpus.beam import PrivatizeBags, ReleaseHistogram, SelectVocabulary
 from quietcorpus.indexes.tokenizers import UNICODE_WORDS
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.mechanisms.bag_of_words import Accounting
-from quietcorpus.mechanisms.histogram import Histogram, ThresholdedVocabulary
+from quietcorpus.mechanisms.bags.bag_of_words import Accounting
+from quietcorpus.mechanisms.bags.histogram import Histogram, ThresholdedVocabulary
 from quietcorpus.transforms.codebook import Codebook
 from quietcorpus.transforms.composed import sums
 from quietcorpus.transforms.composed.sums import coverage, require_covered

@@ -14,11 +14,11 @@ import pytest
 from public_pools import ENCODER, LETTERS, POOL, Letters
 from running import run
 
-from quietcorpus.mechanisms.ballots import Sums
-from quietcorpus.mechanisms.clipped_sum import STEPS
-from quietcorpus.mechanisms.group_norms import GroupNorms
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.votes import Votes
+from quietcorpus.mechanisms.users.clipped_sum import STEPS
+from quietcorpus.mechanisms.users.group_norms import GroupNorms
+from quietcorpus.mechanisms.votes.ballots import Sums
+from quietcorpus.mechanisms.votes.votes import Votes
 from quietcorpus.pipelines.kinds.public_texts.study import exact_sums, votes_of_units
 from quietcorpus.transforms.reading.documents import Corpus, Documents
 from quietcorpus.transforms.reading.sources import plan, read

@@ -7,10 +7,10 @@ from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
-from quietcorpus.mechanisms.guarantees import ceiling
-from quietcorpus.mechanisms.pure_votes import PureVotes
-from quietcorpus.mechanisms.vote_room import least_rounds
-from quietcorpus.mechanisms.votes import Votes
+from quietcorpus.mechanisms.accounting.guarantees import ceiling
+from quietcorpus.mechanisms.votes.pool_size import least_rounds
+from quietcorpus.mechanisms.votes.pure_votes import PureVotes
+from quietcorpus.mechanisms.votes.votes import Votes
 from quietcorpus.pipelines.kinds.public_texts.spec import PublicTextsSpec
 from quietcorpus.pipelines.kinds.public_texts.voting import few_users, of_room
 from quietcorpus.transforms.votes import SearchedLists, Strata, Voting

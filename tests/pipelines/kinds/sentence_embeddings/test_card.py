@@ -23,8 +23,8 @@ from tampering import (
     rewrite,
 )
 
-from quietcorpus.mechanisms.guarantees import LimitedPrecision, MetricPrivacy
-from quietcorpus.mechanisms.madlib import Madlib
+from quietcorpus.mechanisms.accounting.guarantees import LimitedPrecision, MetricPrivacy
+from quietcorpus.mechanisms.words.madlib import Madlib
 from quietcorpus.pipelines.card.verify import verify
 from quietcorpus.transforms.errors import InputError
 

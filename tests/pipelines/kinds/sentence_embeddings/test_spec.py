@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from quietcorpus.mechanisms.deep_candidate import Utility
+from quietcorpus.mechanisms.sentences.deep_candidate import Utility
 from quietcorpus.pipelines.kinds.sentence_embeddings.spec import SentencesSpec
 from quietcorpus.pipelines.schema.loading import load_spec
 from quietcorpus.transforms.artefacts.encoder import PACKAGED

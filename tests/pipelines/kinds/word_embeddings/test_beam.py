@@ -21,8 +21,8 @@ from small_specs import WEAK
 from quietcorpus.beam import LearnEmbeddings
 from quietcorpus.indexes.tokenizers import UNICODE_WORDS
 from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.mechanisms.clipped_sum import STEPS
-from quietcorpus.mechanisms.cooccurrence import cells_of
+from quietcorpus.mechanisms.users.clipped_sum import STEPS
+from quietcorpus.mechanisms.users.cooccurrence import cells_of
 from quietcorpus.transforms.composed import reading, users
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.users import cooccurrence

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tampering import edit_card, edit_index, refused, restate
 
-from quietcorpus.mechanisms.guarantees import (
+from quietcorpus.mechanisms.accounting.guarantees import (
     Guarantee,
     LimitedPrecision,
     SentencePrivacy,

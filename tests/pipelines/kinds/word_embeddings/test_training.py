@@ -17,11 +17,11 @@ import pytest
 from running import run
 
 import quietcorpus.pipelines.kinds.word_embeddings.training
-from quietcorpus.mechanisms.accounting import Group, Schedule
-from quietcorpus.mechanisms.clipped_sum import ClippedSum
+from quietcorpus.mechanisms.accounting.privacy_loss import Group, Schedule
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
-from quietcorpus.mechanisms.skip_gram import SkipGram
-from quietcorpus.mechanisms.user_training import Training, TrainingState
+from quietcorpus.mechanisms.users.clipped_sum import ClippedSum
+from quietcorpus.mechanisms.users.skip_gram import SkipGram
+from quietcorpus.mechanisms.users.user_training import Training, TrainingState
 from quietcorpus.pipelines.kinds.word_embeddings.training import PublicStart, TrainingRun
 from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.artefacts.files import FileSource

@@ -21,12 +21,12 @@ from tampering import (
     rewrite,
 )
 
-from quietcorpus.mechanisms.brr import BinaryRandomizedResponse
-from quietcorpus.mechanisms.guarantees import (
+from quietcorpus.mechanisms.accounting.guarantees import (
     LimitedPrecision,
     MetricPrivacy,
     SentencePrivacy,
 )
+from quietcorpus.mechanisms.words.brr import BinaryRandomizedResponse
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.card.statements import statement
 from quietcorpus.pipelines.card.verify import verify

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from quietcorpus.mechanisms.factors import Prior
+from quietcorpus.mechanisms.accounting.factors import Prior
 from quietcorpus.pipelines.kinds.bag_of_words.reconstruct import fit as fitting
 from quietcorpus.pipelines.kinds.bag_of_words.reconstruct import part as parts
 from quietcorpus.pipelines.kinds.bag_of_words.reconstruct.fit import (

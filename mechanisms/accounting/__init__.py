@@ -1,0 +1,1 @@
+"""What releases cost, alone and together."""

@@ -1,0 +1,1 @@
+"""Bags of words and histograms under limited-precision privacy."""

@@ -1,0 +1,1 @@
+"""Samplers of discrete noise, exact to the bit."""

@@ -1,0 +1,1 @@
+"""Mechanisms for embeddings of documents, under sentence privacy."""

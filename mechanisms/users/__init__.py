@@ -1,0 +1,1 @@
+"""What a user contributes, and its clipping."""

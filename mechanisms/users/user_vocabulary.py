@@ -1,0 +1,141 @@
+"""The private choice of a vocabulary where a whole user is protected.
+
+Gopi, Gulhane, Kulkarni, Shen, Shokouhi and Yekhanin: Differentially private set union (ICML 2020),
+the weighted Gaussian, algorithm 1 with the threshold of theorem 5.1. Weights are whole numbers
+here, so that norms are exact, and tail probabilities are added up rather than multiplied out, which
+hardly raises the threshold.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from ..accounting.concentrated import rho_of
+from ..accounting.filters import Concentrated
+from ..accounting.guarantees import UserPrivacy
+from ..accounting.privacy_loss import noise_multiplier_for
+from ..encoding import Value
+from ..keystream import Keystream
+from ..noise.gaussian import RoundedGaussian
+from .clipped_sum import STEPS, ClippedSum
+
+_TAIL_BITS = 64
+
+
+@dataclass(frozen=True)
+class UserVocabulary:
+    """The terms whose noisy weight, summed over users, reaches a threshold.
+
+    A user contributes at most `words` distinct terms, a choice that must depend on that user's
+    documents and on public knowledge alone, and gives `weight(n)` to each of n.
+
+    Guarantee:
+        The released set of terms is (epsilon, delta)-differentially private for adding or removing
+        one user.
+        A user's weights are at most STEPS in L2, so the noise costs epsilon and delta / 2 on the
+        terms that both corpora hold.
+        A term that only one of the two holds has that user's weight alone. However many of a
+        user's terms are such, the chance that any is released is at most delta / 2.
+        Up to that chance of delta / 2, the set is Gaussian of the noise's rho, which is what it
+        costs under a filter (`quietcorpus.mechanisms.accounting.filters`).
+        The bound is exact for ideal random bits and computational for the keyed stream.
+
+    Raises ValueError if `words` is below 1, and as `noise_multiplier_for` does for its noise.
+    """
+
+    words: int
+    epsilon: Fraction
+    delta: Fraction
+
+    def __post_init__(self) -> None:
+        if self.words < 1:
+            raise ValueError("a user contributes at least one word")
+        self.noise  # noqa: B018
+
+    @property
+    def stage_parameters(self) -> dict[str, Value]:
+        """Return the stage parameters that the selection depends on."""
+        return {
+            "mechanism": "weighted-gaussian",
+            "words": self.words,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+        }
+
+    @property
+    def guarantee(self) -> UserPrivacy:
+        """Return the guarantee of the set of terms."""
+        # Why the two halves of delta add up, in the less obvious direction too. Let P and Q be the
+        # laws of the rest in the corpus without such terms and in the one with them, and b the
+        # chance that any such term is released in the latter. There the law of outputs without such
+        # a term is (1 - b) Q, so the most that P exceeds exp(epsilon) times it is
+        # P(A) - (1 - b) exp(epsilon) Q(A) for some set A. If exp(epsilon) Q(A) <= 1, that is at
+        # most delta / 2 + b; if not, at most 1 - (1 - b) = b.
+        return UserPrivacy(self.epsilon, self.delta)
+
+    @property
+    def concentrated(self) -> Concentrated:
+        """Return the cost of the set of terms, under a filter."""
+        # With P, Q and b as above, the two laws are P = (1 - b) P + b P and (1 - b) Q + b Q'', Q''
+        # being the law given that such a term is released; and b is at most delta / 2.
+        return Concentrated(rho_of(self.noise.noise_multiplier), self.delta / 2)
+
+    @cached_property
+    def noise(self) -> ClippedSum:
+        """Return the mechanism that adds noise to every weight."""
+        return ClippedSum(noise_multiplier_for(self.epsilon, self.delta / 2, Fraction(1), 1))
+
+    @cached_property
+    def threshold(self) -> int:
+        """Find the threshold that bounds the chance to release terms that only one user has.
+
+        It is the least T with t * Pr[weight(t) + noise >= T] <= delta / 2 for every t up to
+        `words`. Probabilities are bounded from above.
+        """
+        law = RoundedGaussian(self.noise.deviation)
+        bits = _TAIL_BITS + math.ceil(2 * self.words / self.delta).bit_length()
+        # Of the values of t that share a weight, the largest is the worst.
+        worst = {self.weight(t): t for t in range(1, self.words + 1)}
+
+        def leaks(threshold: int) -> bool:
+            return any(
+                2 * t * Fraction(law.tail(threshold - weight, bits)[1], 1 << bits) > self.delta
+                for weight, t in worst.items()
+            )
+
+        low, high = 0, 1
+        while leaks(high):
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if leaks(middle) else (low, middle)
+        return high
+
+    def weight(self, terms: int) -> int:
+        """Return the weight of each of a user's `terms` distinct terms: floor(STEPS / sqrt(terms)).
+
+        Raises ValueError for none, and for more than `words`.
+        """
+        if not 1 <= terms <= self.words:
+            raise ValueError(f"a user contributes 1 to {self.words} words, not {terms}")
+        return math.isqrt(STEPS * STEPS // terms)
+
+    def select(
+        self, terms: Sequence[bytes], weights: Sequence[int], stream: Keystream
+    ) -> npt.NDArray[np.bool_]:
+        """Select the `terms` to release, given exact `weights` summed over users: bool (n,).
+
+        Every term must be contributed by some user, and be listed once.
+        """
+        addresses = stream.addresses("vocabulary", weights, terms)
+        sums = np.asarray(weights, dtype=np.int64)[:, None]
+        chosen: npt.NDArray[np.bool_]
+        chosen = self.noise.release(sums, stream, addresses)[:, 0] >= self.threshold
+        return chosen

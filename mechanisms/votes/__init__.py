@@ -1,0 +1,1 @@
+"""Votes for public texts."""

@@ -1,0 +1,1 @@
+"""Mechanisms that replace words, and what documents of them lose."""

@@ -1,0 +1,45 @@
+"""The exponential mechanism over a whole vocabulary, for metric differential privacy of words.
+
+McSherry and Talwar (FOCS 2007), with the distance of words as the utility: the law of SanText (Yue,
+Du, Wang, Li, Sun and Chow: Differential privacy for text analytics via natural text sanitization,
+Findings of ACL 2021, section 4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ..accounting.guarantees import MetricPrivacy
+from .distance_draws import Decline
+from .madlib import Madlib
+
+
+@dataclass(frozen=True)
+class WordExponential:
+    """A draw of word x with probability proportional to exp(-epsilon d(w, x) / 2).
+
+    Guarantee:
+        For every two words w, w' and every set S of words,
+        Pr[M(w) in S] <= exp(epsilon * d(w, w')) Pr[M(w') in S], with d the Euclidean distance of
+        their vectors.
+        Proof: by the triangle inequality a weight changes by a factor of exp(epsilon d(w, w') / 2)
+        at most, and so does the sum of all weights, which it is divided by.
+        The draw has exactly this law for ideal random bits, with d the distance of the vectors'
+        own numbers: no weight and no distance is rounded. The bound is computational for the keyed
+        stream.
+    """
+
+    epsilon: Fraction
+
+    metric = Madlib.metric
+
+    @property
+    def guarantee(self) -> MetricPrivacy:
+        """Return the guarantee for one word."""
+        return MetricPrivacy(self.metric, self.epsilon)
+
+    @property
+    def decline(self) -> Decline:
+        """Return the law of its weights."""
+        return Decline(self.epsilon)

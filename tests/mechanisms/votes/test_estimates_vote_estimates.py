@@ -1,0 +1,127 @@
+"""Smoothed votes: their arithmetic, what is left of the noise, and what they are made of."""
+
+from __future__ import annotations
+
+import hashlib
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from quietcorpus.mechanisms.users.clipped_sum import STEPS
+from quietcorpus.mechanisms.votes.estimates import estimates, least_texts, smoothed
+from quietcorpus.mechanisms.votes.votes import STANDS_OUT, Votes
+
+TEXTS, DIMENSIONS = 1_000, 10
+DEVIATION = Fraction(2_000)
+VOTES = Votes(20, Fraction(1), Fraction(1, 10**6))
+
+PINNED = "11cb59576d1f7a449c9ca9a1e7c1e7b8568f97b1d0f85c3af4a5379d40e38f19"
+
+
+def public(generator: np.random.Generator, texts: int = TEXTS) -> np.ndarray:
+    """Vectors on the grid."""
+    points = generator.normal(size=(texts, DIMENSIONS))
+    return np.rint(2048 * points / np.linalg.norm(points, axis=1, keepdims=True)).astype(np.float32)
+
+
+def noise(generator: np.random.Generator, *shape: int) -> np.ndarray:
+    return np.rint(generator.normal(0, float(DEVIATION), shape)).astype(np.int64)
+
+
+def by_definition(sums: np.ndarray, vectors: np.ndarray) -> tuple[np.ndarray, float]:
+    """The same by a library's least squares, and the least estimate that stands out."""
+    points = np.column_stack([vectors, np.ones(len(vectors))]).astype(float)
+    fitted = points @ np.linalg.lstsq(points, sums.astype(float), rcond=None)[0]
+    residuals, parameters = sums - fitted, points.shape[1]
+    variance = (residuals**2).sum() / (len(sums) - parameters)
+    kept = max(0.0, 1 - float(DEVIATION) ** 2 / variance)
+    share = parameters / len(sums)
+    left = float(DEVIATION) * np.sqrt(share + kept**2 * (1 - share))
+    return fitted + kept * residuals, STANDS_OUT * left
+
+
+@pytest.mark.parametrize("rest", [0, 1_500, 20_000])
+def test_estimates_are_those_of_the_definition(rest: int) -> None:
+    # Kills: a fit without a constant, residuals that are kept whole or dropped, the deviation for
+    # its square, strata that are fitted together, a threshold of the sums' noise.
+    generator = np.random.default_rng()
+    vectors = public(generator)
+    slopes = generator.normal(0, 2, size=(2, DIMENSIONS))
+    exact = 9_000 + slopes @ vectors.T + rest * generator.normal(size=(2, TEXTS))
+    sums = np.rint(exact).astype(np.int64) + noise(generator, 2, TEXTS)
+    found = smoothed(sums, vectors, DEVIATION)
+    for own, stratum in zip(found, sums, strict=True):
+        expected, least = by_definition(stratum, vectors)
+        # Rounding and the ridge may move an estimate by a little.
+        above, below = expected > least + 3, expected < least - 3
+        assert own[above] == pytest.approx(expected[above], rel=1e-4, abs=2)
+        assert (own[below] == 0).all()
+
+
+def test_the_same_bits_on_every_machine() -> None:
+    # Kills: sums in an order of the processor's own, a fit by the machine's linear algebra.
+    numbers = (np.arange(TEXTS * DIMENSIONS, dtype=np.int64) * 2_654_435_761) % 4_001 - 2_000
+    vectors = (numbers % 701 - 350).astype(np.float32).reshape(TEXTS, DIMENSIONS)
+    sums = (20_000 + numbers * 3).reshape(DIMENSIONS, TEXTS)
+    found = smoothed(sums, vectors, DEVIATION)
+    assert hashlib.sha256(found.astype("<i8").tobytes()).hexdigest() == PINNED
+
+
+def test_less_of_the_noise_is_left() -> None:
+    # A tenth of it where votes follow the embeddings, and no more than all of it where they do not.
+    # A third is passed if a variance of 1,000 draws is off by seven of its deviations.
+    generator = np.random.default_rng()
+    vectors = public(generator)
+    slopes = generator.normal(0, 2, size=DIMENSIONS)
+    for rest, most in ((0, 0.35), (50_000, 1.2)):
+        exact = 200_000 + vectors @ slopes + rest * generator.uniform(-1, 1, TEXTS)
+        sums = np.rint(exact).astype(np.int64)[None] + noise(generator, 1, TEXTS)
+        errors = smoothed(sums, vectors, DEVIATION)[0] - exact
+        assert np.sqrt((errors**2).mean()) < most * float(DEVIATION)
+
+
+def test_without_noise_they_are_the_votes() -> None:
+    generator = np.random.default_rng()
+    sums = generator.integers(1, 10**6, (2, TEXTS))
+    assert (smoothed(sums, public(generator), Fraction(1, 100)) == sums).all()
+
+
+def test_few_stand_out_that_nobody_votes_for() -> None:
+    # One in 741 at the mean noise. Texts of a stratum share its slopes: for one in five of them to
+    # stand out, a chi-square of 10 must pass 100, whose chance is 1e-16. Kills: no threshold, one
+    # deviation in place of three.
+    generator = np.random.default_rng()
+    found = smoothed(noise(generator, 10, TEXTS), public(generator), DEVIATION)
+    assert (found > 0).mean() < 0.02
+    assert (found >= 0).all()
+
+
+def test_directions_that_no_text_has_do_no_harm() -> None:
+    generator = np.random.default_rng()
+    vectors = public(generator)
+    flat = np.concatenate([vectors, np.zeros_like(vectors)], axis=1)
+    sums = 50_000 + noise(generator, 1, TEXTS)
+    assert smoothed(sums, flat, DEVIATION)[0] == pytest.approx(
+        smoothed(sums, vectors, DEVIATION)[0], rel=0.01, abs=100
+    )
+
+
+def test_a_pool_that_is_too_small_is_refused() -> None:
+    assert least_texts(DIMENSIONS) == 44
+    generator = np.random.default_rng()
+    sums = noise(generator, 1, 44)
+    smoothed(sums, public(generator, 44), DEVIATION)
+    with pytest.raises(ValueError, match="43 texts are too few for 10 dimensions"):
+        smoothed(sums[:, :43], public(generator, 43), DEVIATION)
+
+
+def test_without_vectors_they_are_the_sums_that_stand_out() -> None:
+    generator = np.random.default_rng()
+    sums = generator.integers(-(10**4), 10**4, (2, 50))
+    found = estimates(VOTES, sums)
+    least = STANDS_OUT * float(VOTES.noise.noise_multiplier) * STEPS
+    assert (found == np.where(sums >= least, sums, 0)).all()
+    vectors = public(generator, 50)
+    own = smoothed(sums, vectors, VOTES.noise.deviation)
+    assert (estimates(VOTES, sums, vectors) == own).all()
