@@ -35,7 +35,7 @@ from .verdict import of_everything
 _PLACE = ("measure", "group", "setting")
 CONFIDENCE = 0.95
 """The confidence of every interval by itself."""
-FAMILY = 25
+FAMILY = 29
 """The most comparisons with noise in a report: each errs with at most a share of 1 / FAMILY of the
 error of all (Bonferroni)."""
 FAMILY_CONFIDENCE = 1 - (1 - CONFIDENCE) / FAMILY

@@ -174,7 +174,7 @@ def test_more_comparisons_than_are_corrected_for_are_refused() -> None:
     generator = np.random.default_rng()
     (draw,) = comparisons(0.5, generator)
     more = [replace(one, group=f"{one.group} again") for one in draw.observations]
-    with pytest.raises(ValueError, match="50 comparisons with noise; 25 are corrected for"):
+    with pytest.raises(ValueError, match="58 comparisons with noise; 29 are corrected for"):
         results.figures([draw, MeasuredDraw((), 1, more)])
 
 

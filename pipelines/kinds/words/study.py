@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -67,6 +67,7 @@ from .job import WordsKind
 
 _LEAST_OCCURRENCES, _ETA = 20, Fraction(1, 20)
 _TOGETHER = 1_024  # words that are guessed from the words around them
+_RELEASES, _MOST_RELEASED = 2, 1 << 17  # of the sample, by an attacker on models; words of it
 
 Words = npt.NDArray[np.int32]
 
@@ -100,6 +101,7 @@ class WordsStudy(Study):
         self._attacker = self._informed(studied)
         self._holder = TextAttacker(self._index, Originals(self._offsets, self._before))
         self._reference = self._left_by_another_tool(studied)
+        self._released_anew = lru_cache(maxsize=1)(self._release_anew)
         self.notes = [
             "Words are those that the index knows.",
             _known_of(studied.public_text, len(self._index.vocabulary)),
@@ -341,6 +343,11 @@ class WordsStudy(Study):
         scores = {"by likelihood": logs, **views.scores}
         styles = weighted(counts, counts)
         views = replace(views, scores=scores, logs=logs, styles=styles, redrawn=redrawn)
+        if len(self._before) <= _MOST_RELEASED:
+            views = replace(
+                views,
+                learnable=lambda numbers: [draw[numbers] for draw in self._released_anew(law)],
+            )
         few = len(self._sample) <= MOST_TOGETHER
         found = self._holder.found(law, words.astype(np.int64), self._facts, FACTS) if few else None
         if found is None:
@@ -352,6 +359,11 @@ class WordsStudy(Study):
             facts[way_of(most, "rare word")] = found.of_terms(rare, self._holder.secrets)
         together = {f"{way} {OF_EVERY}": score for way, score in facts.items()}
         return replace(views, facts=facts, known=together)
+
+    def _release_anew(self, law: WordsParameters) -> list[sp.csr_array]:
+        """Count the words of all documents in fresh releases."""
+        every = np.arange(len(self._sample))
+        return [self._redrawn(law, every) for _ in range(_RELEASES)]
 
     def _redrawn(self, law: WordsParameters, numbers: npt.NDArray[np.int64]) -> sp.csr_array:
         """Count the words of some documents in a fresh release."""

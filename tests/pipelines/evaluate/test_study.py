@@ -15,6 +15,7 @@ from scipy import stats
 from quietcorpus.evaluation.attacks.authorship import noisy
 from quietcorpus.evaluation.attacks.linkage import Score, linked, linked_together
 from quietcorpus.evaluation.attacks.tradeoff import Outcomes
+from quietcorpus.evaluation.results import FAMILY, MeasuredDraw, figures
 from quietcorpus.mechanisms.accounting.guarantees import LimitedPrecision
 from quietcorpus.pipelines.evaluate.corpus import Columns, sample
 from quietcorpus.pipelines.evaluate.definition import Stage
@@ -156,3 +157,22 @@ def test_whole_documents_are_told_from_histograms_by_the_law_of_the_noise() -> N
     assert area > passage + 0.1
     study._counts = study._counts[[1]]
     assert study._whole(rate, np.random.default_rng()) is None
+
+
+def test_a_report_of_bags_has_as_many_comparisons_as_are_corrected_for(tmp_path: Path) -> None:
+    # Bags with labels and users have the most. Kills: an attack more than is corrected for, which
+    # ends a user's run.
+    generator = np.random.default_rng()
+    exact = sp.csr_array(generator.poisson(generator.gamma(0.1, 2.0, (120, 60))))
+    table = {"text": ["a"] * 120, "label": ["x", "y"] * 60, "by": [str(i % 4) for i in range(120)]}
+    pq.write_table(pa.table(table), tmp_path / "c.parquet")
+    found = sample(str(tmp_path / "c.parquet"), Columns(label="label", user="by"), 120, 1)
+    study = BagOfWordsStudy.__new__(BagOfWordsStudy)
+    stage = Stage("bag-of-words", LimitedPrecision(1, Fraction(2)))
+    study._bins = Bins(np.arange(60, dtype=np.int32), 60, [stage])
+    study._originals = exact
+    study._known = {way_of(most, "sentence"): exact.minimum(1) for most in FACTS}
+    views = study._views(Draw(pa.table({}), True, None), noisy(exact, stage.rate, generator))
+    seen = [*attacks_beside_noise(found, views, generator)]
+    compared = [one["against_noise"] for one in figures([MeasuredDraw((), 0, seen)])]
+    assert sum(one is not None for one in compared) == FAMILY
