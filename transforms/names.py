@@ -27,15 +27,17 @@ def is_plain(text: str) -> bool:
 
 
 def look_alike(names: Iterable[str]) -> bool:
-    """Return whether two names are the same to a reader, or one of them is blank (NFKC)."""
-    shown = [normalize("NFKC", _JOINED.sub("", name)).split() for name in names]
-    return not all(shown) or len(set(map(tuple, shown))) < len(shown)
+    """Return whether two names are the same to a reader, or one of them is blank."""
+    shown = [folded(name, case=False) for name in names]
+    return not all(shown) or len(set(shown)) < len(shown)
 
 
-def folded(name: str) -> str:
-    """Return what is alike of all names of columns that readers may take for one.
+def folded(name: str, *, case: bool = True) -> str:
+    """Return what is alike of all names that a reader takes for one: NFKC, spaces, hidden ones.
 
-    DuckDB and Spark match names whatever their case: of `Text` and `text`, they may give either.
+    With `case`, whatever their case: of the columns `Text` and `text`, DuckDB and Spark may give
+    either.
     """
-    found = _BLANK.sub("", normalize("NFKC", normalize("NFKC", name).casefold()))
-    return "".join(one for one in found if category(one) not in _HIDDEN).strip()
+    found = normalize("NFKC", name)
+    found = _BLANK.sub("", normalize("NFKC", found.casefold()) if case else found)
+    return " ".join("".join(one for one in found if category(one) not in _HIDDEN).split())

@@ -112,7 +112,12 @@ class Directions:
         Some topics lie below the noise, and only the fit finds them: three factors to a direction
         did best on complaints.
         """
-        return 1 + 3 * (len(self.loadings) - 1)
+        return most_factors(len(self.loadings))
+
+
+def most_factors(directions: int) -> int:
+    """Return how many factors so many directions can tell apart at most."""
+    return 1 + 3 * (directions - 1)
 
 
 def directions(

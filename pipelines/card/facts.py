@@ -9,6 +9,7 @@ import datetime
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -17,6 +18,7 @@ from pydantic_core import PydanticCustomError
 from quietcorpus.indexes.languages import LANGUAGES
 from quietcorpus.indexes.sentences import NAME as SPLITTER
 from quietcorpus.indexes.tokenizers import Tokenizer, TokenizerError
+from quietcorpus.mechanisms.accounting.filters import Concentrated
 from quietcorpus.transforms.errors import InputError, key_shown
 from quietcorpus.transforms.names import is_plain
 
@@ -27,8 +29,15 @@ from ..schema.values import LARGEST_COUNT, NAME, Column
 from ..storage.places import without_folders
 from .model import Card
 from .noise import is_accountable
-from .parameters import MetricParameters, NoiseEntry, UserParameters, disagree
-from .together import MADE_BY, NOISE
+from .parameters import (
+    MetricParameters,
+    NoiseEntry,
+    UserParameters,
+    disagree,
+    stated_guarantee,
+)
+from .statements import statement
+from .together import MADE_BY, NOISE, is_accounted
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 # As PEP 440 has it; no part begins as the one before it may go on.
@@ -181,7 +190,19 @@ def _is_in_the_ledger(card: Card) -> bool:
             or (not same and not entry.disjoint)
         )
         and (entry.identifier is None) == (entry.disjoint != "compared")
-        and (entry.noise is None or not (same and is_accountable()) or entry.noise == _noise(card))
+        and (entry.noise is None or _is_charged(card, entry.noise, same=same))
+    )
+
+
+def _is_charged(card: Card, noise: NoiseEntry, *, same: bool) -> bool:
+    """Return whether a filter may charge this; other code may have counted the noise otherwise."""
+    if same and is_accountable():
+        return noise == _noise(card)
+    own = Concentrated(Fraction(noise.rho_exact), Fraction(noise.delta_exact))
+    return (
+        getattr(card.mechanism, "noise_multiplier", None) is not None
+        and own.rho > 0
+        and NoiseEntry.of(own) == noise
     )
 
 
@@ -250,12 +271,26 @@ def problem_of(guarantee: Mapping[str, Any]) -> str | None:
     numbers = guarantee["parameters"]
     if not isinstance(numbers, dict) or not numbers or disagree(numbers):
         return "has no parameters, or decimals that do not match its rationals"
-    try:
-        if NOISE in guarantee:
-            NoiseEntry.model_validate(guarantee[NOISE])
-    except ValidationError:
-        return "has no numbers for its noise"
+    return _problem_of_numbers(guarantee, numbers)
+
+
+def _problem_of_numbers(guarantee: Mapping[str, Any], numbers: dict[str, Any]) -> str | None:
+    """Return what in the parameters contradicts the rest; None if nothing does."""
+    if len({key.casefold() for key in numbers}) < len(numbers):
+        return "has two parameters whose names differ in case alone"
+    own = stated_guarantee(numbers)
+    if own is not None:
+        if (guarantee["definition"], guarantee["unit"]) != (own.definition, own.unit):
+            return "has the parameters of another definition, or another unit"
+        if _factors(guarantee["statement"])[:1] not in ([], _factors(statement(own))[:1]):
+            return "has a statement of other numbers than its parameters"
+    if NOISE in guarantee and not is_accounted(guarantee):
+        return "has noise that is not that of its parameters"
     return None
+
+
+def _factors(statement: str) -> list[str]:
+    return re.findall(r"exp\(([^) ]*)", statement)
 
 
 def _check_columns(uri: str, card: Card, block: MechanismSpec) -> None:

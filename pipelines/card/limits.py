@@ -1,8 +1,8 @@
 """The limits of a guarantee: the lines of a card on what its release does not protect.
 
-They follow from the rest of the card, and from three facts that it does not state: whether the
-ids of the input were compared, whether the master key can be guessed, and how many words a private
-vocabulary had. A release writes the lines by these functions, and `verify` computes them again.
+They follow from the rest of the card, and from two facts that it does not state: whether the ids
+of the input were compared, and whether the master key can be guessed. A release writes the lines by
+these functions, and `verify` computes them again.
 """
 
 from __future__ import annotations
@@ -98,12 +98,9 @@ def _excess(card: Card, forms: Sequence[tuple[str, ...]]) -> str | None:
     """Return what beside their presence is wrong with lines; None if nothing is."""
     given = card.guarantee.not_protected
     expected = {line for one in forms for line in one} | {GUESSED}
-    unstated = card.mechanism.follows_from_noise
-    added = [n for n, line in enumerate(given) if line not in expected and not unstated(line)]
+    added = [n for n, line in enumerate(given) if line not in expected]
     if added:
         return f"line {added[0] + 1} does not follow from the card"
-    if sum(line not in expected for line in given) > 1:
-        return "two of its lines count what noise has left out"
     order = [next((n for n, one in enumerate(forms) if line in one), -1) for line in given]
     if len(set(given)) < len(given) or [n for n in order if n >= 0] != list(range(len(forms))):
         return "its lines are not in order, or one stands twice"

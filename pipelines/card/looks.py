@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
 from quietcorpus.indexes.scripts import are_clauses
 from quietcorpus.transforms.reading.columns import is_string
 from quietcorpus.transforms.reading.copies import strings
+
+from ..schema.values import NEEDED, Reason
 
 _FEW = 20  # one value in twenty is too many
 _LEAST_VALUES, _SENTENCE_WORDS = 10, 5
@@ -46,6 +48,11 @@ def looks_like(values: Sequence[str]) -> list[str]:
     if 2 * long >= len(given) and 2 * own >= len(given):
         found.append("free text")
     return found
+
+
+def refused(looks: Iterable[str], accept: Sequence[Reason]) -> list[Reason]:
+    """Return what must be accepted by name of a column that looks like this, and is not."""
+    return [NEEDED[one] for one in looks if one in NEEDED and NEEDED[one] not in accept]
 
 
 def _is_name(value: str) -> bool:

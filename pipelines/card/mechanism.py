@@ -114,10 +114,6 @@ class Mechanism(Part):
         """
         return [], []
 
-    def follows_from_noise(self, line: str) -> bool:
-        """Return whether a limit may be of this release, by noisy numbers that no card states."""
-        return False
-
     def asked(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return the keys of the spec's block, as on the card, in the form that a spec has."""
         return given

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
@@ -15,6 +16,8 @@ from .model import Card
 from .parameters import DocumentParameters, UserParameters
 
 _MORE = "{uri}: budget: the noise that the card tells costs more than it says"
+_NEVER = 800
+"""Geometric noise beyond so many times its scale has a chance below 10^-347; likewise Gaussian."""
 Course = tuple[str, Fraction, Fraction, int]
 """A group's name, and its units' sampling rate, noise multiplier and number of steps."""
 
@@ -93,3 +96,13 @@ def courses_of_norms(noise_multiplier: str, norms: Mapping[str, int]) -> Iterato
 
     for name, norm in norms.items():
         yield name, Fraction(1), Fraction(noise_multiplier) * STEPS / max(norm, 1), int(norm > 0)
+
+
+def within(rate: Fraction | float) -> float:
+    """Return what geometric noise of a rate never passes."""
+    return _NEVER / float(rate)
+
+
+def within_deviations(deviation: Fraction | float) -> float:
+    """Return what Gaussian noise of a standard deviation never passes."""
+    return math.sqrt(2 * _NEVER) * float(deviation)

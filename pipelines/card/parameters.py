@@ -253,6 +253,17 @@ def disagree(stated: object) -> bool:
         return True
 
 
+def stated_guarantee(stated: object) -> Guarantee | None:
+    """Return the guarantee whose numbers are written as ours; None if they are not, or cannot be.
+
+    Raises what making one does.
+    """
+    try:
+        return _PARAMETERS.validate_python(stated).guarantee
+    except ValidationError:
+        return None
+
+
 def costs(parameters: Parameters) -> str:
     """Return epsilon, and delta if there is one, in words; rounded up."""
     epsilon = f"epsilon {ceiling(Fraction(parameters.epsilon_exact))}"

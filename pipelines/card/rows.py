@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.reading.columns import is_as_read
 from quietcorpus.transforms.reading.spelling import spelled
 
-from ..schema.values import NEEDED
-from .looks import looks_like, texts_in
+from .looks import looks_like, refused, texts_in
 from .model import Card
 from .vocabulary import rule_of
 
@@ -35,6 +35,7 @@ class DocumentRows:
         self._documents = card.counts.documents if card.counts else 0
         self._ids: list[pa.ChunkedArray] = []
         self._copied: list[pa.Table] = []
+        self._foreign: dict[str, None] = {}
         self._seen = 0
         self._before: dict[Any, Any] = {}
 
@@ -47,6 +48,9 @@ class DocumentRows:
         """Add a row group; return what in it does not fit those before it."""
         if not _has_ids(rows["id"]):
             return "the column id has values that no run reads ids from"
+        for name in self._card.columns:
+            if not is_as_read(rows[name]):
+                self._foreign.setdefault(name)
         if self.has_comparable_ids:
             self._ids.append(rows["id"])
         if self._card.columns:
@@ -63,6 +67,8 @@ class DocumentRows:
             if not is_distinct(ids):
                 yield "data: the column id has a value twice"
         if same:
+            for name in self._foreign:
+                yield f"data: the column {name} has values that no run copies as they are"
             yield from self._unaccepted()
 
     def not_compared(self, *, same: bool) -> Iterator[str]:
@@ -87,7 +93,7 @@ class DocumentRows:
             values = [value for table in self._copied for value in texts_in(table[name])]
             parts = [set(looks_like(values[start::count])) for start in range(count)]
             for look in sorted(set.intersection(*parts)):
-                if NEEDED.get(look) not in (None, *(self._card.accepted or ())):
+                if refused([look], self._card.accepted or ()):
                     yield f"data: the column {name} looks like {look}; the card accepts none"
 
 

@@ -26,6 +26,8 @@ _ACCOUNTED: Mapping[str, type[DocumentParameters] | type[UserParameters]] = {
     DocumentPrivacy.definition: DocumentParameters,
     UserPrivacy.definition: UserParameters,
 }
+_LEAST, _MOST = Fraction(99, 100), Fraction(10001, 10000)
+"""The share of an epsilon that the noise which was solved for it costs, by another accountant."""
 NOISE = "noise"
 """The name of the Gaussian noise's cost among what an artefact states of its guarantee."""
 MADE_BY = "release"
@@ -109,4 +111,7 @@ def _read(guarantee: Mapping[str, Any]) -> tuple[_Whole, Concentrated | None]:
     found = Concentrated(Fraction(entry.rho_exact), Fraction(entry.delta_exact))
     if NoiseEntry.of(found) != entry or found.rho < 0 or not 0 <= found.delta < promised.delta:
         raise ValueError("the decimals of noise are not its rationals, or it cannot be")
+    implied = FILTERS["gaussian"].epsilon(found.rho, promised.delta - found.delta)
+    if not _LEAST * promised.epsilon <= implied <= _MOST * promised.epsilon:
+        raise ValueError("the noise is not that of the epsilon")
     return promised, found

@@ -16,6 +16,7 @@ from quietcorpus.transforms.errors import InputError
 
 from .mechanism import FileFormat
 from .model import Stage
+from .noise import within
 from .parameters import exacts
 
 VOCABULARY_FORMAT = FileFormat(
@@ -28,7 +29,7 @@ VOCABULARY_FORMAT = FileFormat(
 
 
 def misfit_of(
-    rows: pa.Table, vocabulary: Mapping[str, Any], tokenizer: str, *, weighted: bool
+    rows: pa.Table, vocabulary: Mapping[str, Any], tokenizer: str, rate: float | None
 ) -> str | None:
     """Return what in the rows of a vocabulary is not as it is written; None if nothing is.
 
@@ -36,7 +37,7 @@ def misfit_of(
         rows: all of them.
         vocabulary: the mechanism's block; a private one is in ascending order.
         tokenizer: the description on the card of the rule that finds terms.
-        weighted: whether it has noisy counts.
+        rate: of the noise in its counts; None if it has none.
     """
     if not np.array_equal(rows["term_id"].to_numpy(), np.arange(len(rows))):
         return "term_id is not the number of the row"
@@ -47,7 +48,10 @@ def misfit_of(
         return "a term is not a word that the tokenizer finds"
     if "private" in vocabulary and pc.any(pc.less(terms[1:], terms[:-1])).as_py():
         return "its terms are not in ascending order"
-    if rows["weight"].null_count != (0 if weighted else len(rows)):
+    known = rows["weight"].drop_null()
+    if len(known) != (0 if rate is None else len(rows)) or (
+        rate is not None and pc.any(pc.less(known, -within(rate))).as_py()
+    ):
         return "weight is not the count of a histogram, or one was not released"
     return None
 

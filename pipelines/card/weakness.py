@@ -150,13 +150,16 @@ def _of_inherited(artefact: UsedArtefact) -> list[Weakness]:
 
 
 def _number(value: object) -> float:
-    """Parse a number that another party has stated, maybe in quotes; infinity if it is none."""
+    """Parse a number that another party has stated, maybe in quotes; infinity if it is none.
+
+    So is one below zero, or NaN.
+    """
     try:
         text = str(value)
         worth = float(Fraction(text)) if re.fullmatch(RATIONAL, text) else float(text)
     except (ValueError, OverflowError, ZeroDivisionError):
         return math.inf
-    return math.inf if math.isnan(worth) else worth
+    return worth if worth >= 0 else math.inf
 
 
 def of_words(meaning: Meaning) -> list[Weakness]:

@@ -17,8 +17,8 @@ from quietcorpus.transforms.reading.copies import Copies
 from quietcorpus.transforms.reading.documents import Corpus, Documents, Plan
 from quietcorpus.transforms.reading.sources import read
 
-from ..card.looks import looks_like, texts_in
-from ..schema.values import NEEDED, Reason, remedied
+from ..card.looks import looks_like, refused, texts_in
+from ..schema.values import Reason, remedied
 
 _SPLITS = 8  # the most that are read
 SAMPLE = 2048
@@ -48,8 +48,7 @@ def doubts(
     """
     for name in keep:
         like = looks_like([value for table in tables for value in texts_in(table[name])])
-        needed = [NEEDED[one] for one in like if one in NEEDED and NEEDED[one] not in accept]
-        if needed:
+        if needed := refused(like, accept):
             raise InputError(
                 f"{key}: {cut(name)} looks like {' and '.join(like)}, and would be released as it "
                 f"is; {remedied('drop it from the list', needed[0])}"

@@ -147,6 +147,10 @@ class Kind(Protocol):
         """Turn the pipeline's files into the release's files, in the launcher."""
         return files
 
+    def found(self, made: Sequence[Written], files: Sequence[Written]) -> Mapping[str, Value]:
+        """Return what the card's mechanism states of the noise, as the files made show it."""
+        return {}
+
     def shown(self, made: Sequence[Written], files: Sequence[Written]) -> Sequence[Weakness]:
         """Return the weaknesses that only a run shows, from the files made and those released."""
         return ()

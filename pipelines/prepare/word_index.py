@@ -37,6 +37,7 @@ from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.errors import InputError, client_errors, shown
 from quietcorpus.transforms.outages import outage
 
+from ..card.facts import problem_of
 from ..card.parameters import disagree
 from ..environment.version import quietcorpus_version
 from ..runners.parallel import processors
@@ -292,6 +293,8 @@ def _promise(provenance: str, guarantee: str | None) -> dict[str, Any] | None:
             "release.json has, but its decimals are not those rationals rounded up, or some of its "
             "keys are missing or unknown"
         )
+    if problem := problem_of(promised):
+        raise InputError(f"guarantee: what {guarantee} states {problem}")
     return promised
 
 

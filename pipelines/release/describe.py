@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 
 from quietcorpus.mechanisms.accounting.guarantees import DocumentPrivacy, Guarantee
+from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.transforms.release import released_names
 from quietcorpus.transforms.shards import Tally, Written
 
@@ -35,11 +38,12 @@ def describe(
     created: str,
     counted: card.LedgerEntry | None = None,
     weak: Sequence[str] = (),
+    found: Mapping[str, Value] = MappingProxyType({}),
 ) -> Card:
     """Build the card of a release that wrote these files.
 
     `created` is the time when it was begun (UTC, ISO 8601). `weak` says in which ways the
-    guarantee is weak, which the card lists first.
+    guarantee is weak, which the card lists first; `found` is what only a run finds.
     """
     account = kind.account(files)
     told = counts_are_told(kind, account.total)
@@ -55,7 +59,7 @@ def describe(
         unique=spec.input.id is not None,
     )
     lines = [*weak, *limits.of_release(facts, account.not_protected)]
-    made = mechanism(spec.mechanism, account)
+    made = mechanism(spec.mechanism, replace(account, resolved={**account.resolved, **found}))
     return Card(
         release=spec.release,
         created=created,

@@ -240,7 +240,8 @@ def _publish(
         shown = kind.shown(written, files)
         created, counted = (held.created, held.on_the_card) if held else (place.created, None)
         weak = [one.said for one in (*weaknesses, *shown)]
-        made = describe(spec, kind, files, tally, created, counted, weak)
+        found = kind.found(written, files)
+        made = describe(spec, kind, files, tally, created, counted, weak, found)
         check_opens(files, lambda file: staged_content(file, key))
         rows = page.first_rows(made.mechanism, files, lambda file: staged_content(file, key))
         made, texts = page.texts(made, rows, signing)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Annotated
 
@@ -102,8 +102,14 @@ def user_columns(user: str, budgets: GroupBudgets | None) -> list[tuple[str, str
     return [("mechanism.user", user), *groups]
 
 
-def refuse_text(columns: Iterable[tuple[str, str]], text: str) -> None:
-    """Raise PydanticCustomError if a column that a mechanism reads by a key is the text."""
+def refuse_text(columns: Sequence[tuple[str, str]], text: str) -> None:
+    """Raise PydanticCustomError if a column that a mechanism reads by a key is the text.
+
+    The users' column names neither groups nor labels.
+    """
+    taken = {text: "is the text"}
     for key, column in columns:
-        if column == text:
-            raise of_key(key, f"{shown(column)} is the text; name the column of {_NAMED[key]}")
+        if column in taken:
+            raise of_key(key, f"{shown(column)} {taken[column]}; name the column of {_NAMED[key]}")
+        if key == "mechanism.user":
+            taken[column] = "names the users"

@@ -48,6 +48,14 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         OF_TEAMS | {"budgets": BUDGETS | {"column": "text"}},
         "mechanism.budgets.column: 'text' is the text; name the column of their groups",
     ),
+    "the users' column for groups": (
+        OF_TEAMS | {"budgets": BUDGETS | {"column": OF_TEAMS["user"]}},
+        f"mechanism.budgets.column: '{OF_TEAMS['user']}' names the users; name the column of their",
+    ),
+    "the users' column for labels": (
+        OF_USERS | {"strata": {"column": OF_USERS["user"], "labels": ["a"]}},
+        f"mechanism.strata.column: '{OF_USERS['user']}' names the users; name the column of labels",
+    ),
     "a group without a budget": (
         OF_TEAMS | {"budgets": BUDGETS | {"epsilon": {"gold": 0}}},
         "mechanism.budgets.epsilon.gold: 0 is not allowed",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ..errors import InputError, cut
-from .bare import bare_field, holds, plain
+from .bare import bare_field, holds, numbered, plain, unchecked
 from .documents import (
     BATCH_BYTES,
     BATCH_DOCUMENTS,
@@ -33,6 +35,7 @@ UNREAD = (
     "again with another"
 )
 NO_LIST = "has a null in place of a list of a fixed size"
+_TWICE = "has a map with a key twice"
 
 
 def checked_schema(
@@ -140,7 +143,49 @@ def readable(
     if reasons:
         kept = np.setdiff1d(np.arange(len(batch)), list(reasons))
         rows, texts, others = rows[kept], texts.take(pa.array(kept)), others.take(pa.array(kept))
+    for number, name in enumerate(others.column_names):
+        if not _has_plain_nans(others[name]):
+            others = others.set_column(number, others.field(name), _with_plain_nans(others[name]))
     return Documents(uri, rows, texts.cast(pa.large_string()), others, rejects)
+
+
+def is_as_read(column: pa.ChunkedArray) -> bool:
+    """Return whether a run that reads the values of a bare column copies them all as they are."""
+    unreadable = any(True for chunk in column.chunks for _ in _unreadable(chunk, False))
+    return not unreadable and _has_plain_nans(column)
+
+
+def _has_plain_nans(column: pa.ChunkedArray) -> bool:
+    """Return whether no NaN, at any depth, has other bits than Python's: they may hold anything."""
+    if not holds(column.type, pa.types.is_floating):
+        return True
+    found = (part for chunk in column.chunks for part, _ in parts(chunk))
+    return all(map(_are_plain, (part for part in found if pa.types.is_floating(part.type))))
+
+
+def _are_plain(values: pa.FloatingPointArray) -> bool:
+    bits = {16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}[values.type.bit_width]
+    ours = pa.array([math.nan], values.type).view(bits)[0]
+    others = pc.and_(pc.is_nan(values), pc.not_equal(values.view(bits), ours))
+    return not pc.any(others).as_py()
+
+
+def _with_plain_nans(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = column.type
+    if pa.types.is_floating(kind):
+        return pc.if_else(pc.is_nan(column), pa.scalar(math.nan, kind), column)
+    values = numbered(column)
+    plain_values = list(map(_with_nan, values.to_pylist()))
+    return pa.chunked_array([pa.array(plain_values, values.type).view(kind)])
+
+
+def _with_nan(value: Any) -> Any:
+    """Return a value of a nest with Python's NaN for each other."""
+    if isinstance(value, float):
+        return math.nan if math.isnan(value) else value
+    if isinstance(value, dict):
+        return {name: _with_nan(own) for name, own in value.items()}
+    return type(value)(map(_with_nan, value)) if isinstance(value, list | tuple) else value
 
 
 def is_string(kind: pa.DataType) -> bool:
@@ -190,13 +235,13 @@ def _unreadable(column: pa.Array, as_text: bool) -> Iterator[tuple[int, str]]:
 
     Bytes must be UTF-8 in a column that is read as text, and may be any in one that is only kept.
 
-    Such are strings that are not UTF-8, values beyond their type's range, and nulls in place of
-    lists of a fixed size, at any depth.
+    Such are strings that are not UTF-8, values beyond their type's range, nulls in place of lists
+    of a fixed size, and maps with a key twice, at any depth.
     """
     if as_text and is_text(column.type):
         yield from ((row, _NOT_UTF8) for row in not_utf8(column))
         return
-    if not holds(column.type, _is_narrower_in_parquet):
+    if not holds(column.type, _has_further_rules):
         try:
             column.validate(full=True)
         except pa.ArrowInvalid:
@@ -207,10 +252,17 @@ def _unreadable(column: pa.Array, as_text: bool) -> Iterator[tuple[int, str]]:
         if pa.types.is_fixed_size_list(part.type) and part.null_count:
             wrong = part.is_null().to_numpy(zero_copy_only=False)
             yield from ((row, NO_LIST) for row in rows[wrong].tolist())
+        elif pa.types.is_map(part.type):
+            yield from ((row, _TWICE) for row in rows[_repeats_a_key(part)].tolist())
         elif not pa.types.is_nested(part.type):
             text = is_string(part.type)
             problem = _NOT_UTF8 if text else "has a value beyond its type's range"
             yield from ((row, problem) for row in rows[_invalid(part)].tolist())
+
+
+def _has_further_rules(kind: pa.DataType) -> bool:
+    """Return whether a valid value of a type may be one that readers of Parquet refuse."""
+    return _is_narrower_in_parquet(kind) or pa.types.is_map(kind)
 
 
 def _is_narrower_in_parquet(kind: pa.DataType) -> bool:
@@ -241,6 +293,20 @@ def parts(
         column = column.take(pa.array(there))
         parents = pc.list_parent_indices(column).to_numpy()
         yield from parts(column.flatten(), rows[there][parents])
+
+
+def _repeats_a_key(maps: pa.MapArray) -> npt.NDArray[np.bool_]:
+    """Return which maps have a key twice, bool (n,): DuckDB reads no table with such a map."""
+    wrong = np.zeros(len(maps), bool)
+    _, _, (keys, of_maps), *_ = parts(maps)  # the entries come before their keys
+    keys = unchecked(keys)
+    if pa.types.is_nested(keys.type) or pa.types.is_float16(keys.type):
+        keys = pa.array(list(map(repr, keys.to_pylist())))
+    numbers = keys.dictionary_encode().indices.to_numpy().astype(np.int64)
+    order = np.lexsort((numbers, of_maps))
+    again = (np.diff(numbers[order]) == 0) & (np.diff(of_maps[order]) == 0)
+    wrong[of_maps[order][1:][again]] = True
+    return wrong
 
 
 def _invalid(values: pa.Array) -> npt.NDArray[np.bool_]:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from quietcorpus.indexes.compression import Method, frequency
+from quietcorpus.mechanisms.accounting.factors import most_factors
 from quietcorpus.mechanisms.accounting.guarantees import Spending, round_up
 from quietcorpus.mechanisms.bags.bag_of_words import Accounting, BagOfWords
 from quietcorpus.transforms.errors import InputError
@@ -22,11 +23,15 @@ from quietcorpus.transforms.shards import ROW_GROUP_ROWS
 from ...card import statements
 from ...card.mechanism import FileFormat
 from ...card.model import Card, PapersFigure, UsedArtefact
+from ...card.noise import within
 from ...card.parameters import Rational
 from ...card.vocabulary import misfit_of
+from ...environment.version import same_code
 from ...storage import layout
 from ..histogram.card import LimitedPrecisionMechanism, StatedEpsilon, check_stages, limits_of
 
+STARTS, PASSES = 4, 60
+"""Of a reconstruction: how many fits are averaged, and how often each goes over all documents."""
 _ROW = "`terms` (term ids, ascending) and `counts` (a positive count for each)"
 _BINS = (
     "; and `bins`, the noisy count of every bin as the mechanism released it, which may be "
@@ -107,8 +112,9 @@ class BagOfWordsMechanism(LimitedPrecisionMechanism):
     def misfit(self, name: str, rows: pa.Table, tables: Mapping[str, pa.Table]) -> str | None:
         """Return what in the rows is not a bag, or the map not one of the method."""
         if name == layout.VOCABULARY:
-            weighted = self.histogram_epsilon is not None
-            return misfit_of(rows, self.vocabulary, self.tokenizer, weighted=weighted)
+            spent = self.histogram_epsilon
+            rate = None if spent is None else spent / self.precision
+            return misfit_of(rows, self.vocabulary, self.tokenizer, rate)
         terms = tables[layout.VOCABULARY]
         if not 0 < self.bins <= self.vocabulary_size == len(terms):
             return "not of a vocabulary and a map of the sizes that the mechanism has"
@@ -121,6 +127,7 @@ class BagOfWordsMechanism(LimitedPrecisionMechanism):
             rows,
             np.arange(self.vocabulary_size) if bins is None else bins["bin"].to_numpy(),
             self.bins,
+            within(Fraction(self.noise_rate)),
         )
 
     def _misfit_of_map(self, rows: pa.Table, weights: pa.ChunkedArray) -> str | None:
@@ -140,8 +147,13 @@ class BagOfWordsMechanism(LimitedPrecisionMechanism):
         return None
 
 
-def _misfit_of_bags(rows: pa.Table, bin_of: npt.NDArray[np.integer], bins: int) -> str | None:
-    """Return what in rows is not a bag of the terms that have these bins; None if nothing is."""
+def _misfit_of_bags(
+    rows: pa.Table, bin_of: npt.NDArray[np.integer], bins: int, noise: float
+) -> str | None:
+    """Return what in rows is not a bag of the terms that have these bins; None if nothing is.
+
+    `noise` is what no bin's noise passes.
+    """
     offsets, terms = _lists(rows["terms"])
     of_counts, counts = _lists(rows["counts"])
     row = np.repeat(np.arange(len(rows)), np.diff(offsets))
@@ -153,11 +165,11 @@ def _misfit_of_bags(rows: pa.Table, bin_of: npt.NDArray[np.integer], bins: int) 
         return "terms of a row are not ascending, or a count is not positive"
     if "bins" in rows.column_names:
         of_bins, noisy = _lists(rows["bins"])
-        wrong = "counts do not add up to the bins that they are made from"
+        wrong = "counts do not add up to the bins that they are made from, or these are no noise's"
         if (np.diff(of_bins) != bins).any():  # before a sum of the size that the card states
             return wrong
         total = np.bincount(row * bins + bin_of[terms], counts, minlength=len(rows) * bins)
-        if not np.array_equal(total, np.maximum(noisy, 0)):
+        if not np.array_equal(total, np.maximum(noisy, 0)) or noisy.min(initial=0) < -noise:
             return wrong
     return None
 
@@ -213,6 +225,12 @@ def check(output: str, card: Card) -> None:
     spent = Fraction(card.budget.stages[-1].parameters.epsilon_exact)
     if mechanism.noise_rate != str(spent / mechanism.precision):
         raise InputError(f"{uri}: mechanism: noise_rate is not the budget's")
+    made = card.reconstruction
+    if made is not None and not (
+        made.factors <= most_factors(min(bins, card.documents))
+        and ((made.starts, made.passes) == (STARTS, PASSES) or not same_code(card.code_sha256))
+    ):
+        raise InputError(f"{uri}: reconstruction: not a model of so many bins and documents")
     before = sum(
         (Fraction(stage.parameters.epsilon_exact) for stage in card.budget.stages[:-1]),
         start=Fraction(0),

@@ -141,7 +141,7 @@ class HistogramMechanism(LimitedPrecisionMechanism):
 
     def misfit(self, name: str, rows: pa.Table, tables: Mapping[str, pa.Table]) -> str | None:
         """Return what in the vocabulary is not as it is written."""
-        return misfit_of(rows, self.vocabulary, self.tokenizer, weighted=True)
+        return misfit_of(rows, self.vocabulary, self.tokenizer, self.epsilon / self.precision)
 
     @property
     def product(self) -> Product:

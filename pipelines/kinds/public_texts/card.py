@@ -15,7 +15,12 @@ from pydantic import Field
 
 from quietcorpus.mechanisms.accounting.concentrated import rho_of
 from quietcorpus.mechanisms.accounting.filters import Concentrated
-from quietcorpus.mechanisms.accounting.guarantees import Guarantee, Spending, UserPrivacy
+from quietcorpus.mechanisms.accounting.guarantees import (
+    DocumentPrivacy,
+    Guarantee,
+    Spending,
+    UserPrivacy,
+)
 from quietcorpus.mechanisms.votes.ballots import Ballots
 from quietcorpus.mechanisms.votes.estimates import least_texts, weights
 from quietcorpus.transforms.errors import InputError
@@ -23,7 +28,15 @@ from quietcorpus.transforms.shards import ROW_GROUP_ROWS
 
 from ...card.mechanism import FileFormat, Mechanism, Promise
 from ...card.model import Card, UsedArtefact
-from ...card.noise import Course, check_cost, check_rate, courses_of_norms, is_solved_alike
+from ...card.noise import (
+    Course,
+    check_cost,
+    check_rate,
+    courses_of_norms,
+    is_solved_alike,
+    within,
+    within_deviations,
+)
 from ...card.parameters import (
     DocumentParameters,
     Parameters,
@@ -206,7 +219,11 @@ class PublicTextsMechanism(Mechanism):
 
     def check_files(self, output: str, card: Card) -> None:
         """Check which texts stand out, and how often they stand in a resampled corpus."""
-        _check_texts(output, self)
+        total = card.budget.total.guarantee
+        # A run refuses more documents than 1 / delta, unless that is accepted.
+        bounded = isinstance(total, DocumentPrivacy) and total.delta
+        accepted = "large-delta" in (card.accepted or ())
+        _check_texts(output, self, math.floor(1 / bounded) if bounded and not accepted else None)
 
     @property
     def notes(self) -> list[str]:
@@ -233,6 +250,13 @@ class PublicTextsMechanism(Mechanism):
         from quietcorpus.mechanisms.votes.pure_votes import deviation_of
 
         return deviation_of(Fraction(str(self.noise_rate)))
+
+    @property
+    def reach(self) -> float:
+        """Return what the noise of one sum never passes."""
+        if self.noise_multiplier is not None:
+            return within_deviations(self.deviation)
+        return within(Fraction(str(self.noise_rate)))
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -463,8 +487,11 @@ def _norms(mechanism: PublicTextsMechanism, total: Parameters) -> Mapping[str, i
 _MOST_VOTES = 2.0**62
 
 
-def _check_texts(output: str, mechanism: PublicTextsMechanism) -> None:
-    """Check that the texts are those whose noisy votes stand out, by no other rule."""
+def _check_texts(output: str, mechanism: PublicTextsMechanism, documents: int | None) -> None:
+    """Check that the texts are those whose noisy votes stand out, by no other rule.
+
+    `documents` is how many there are at most, if that is known.
+    """
     texts, votes = (storage.read_table(f"{output}/{path}") for path in (layout.TEXTS, layout.VOTES))
     labels = mechanism.strata["labels"] if mechanism.strata else [None]
     shape = len(labels), mechanism.pool_texts
@@ -477,6 +504,10 @@ def _check_texts(output: str, mechanism: PublicTextsMechanism) -> None:
         # As whole numbers, larger sums than a release's would wrap round.
         if np.abs(votes[name].to_numpy().astype(float)).sum() >= _MOST_VOTES:
             raise InputError(f"{output}/{layout.VOTES}: more {name} than documents can give")
+    noisy = votes["votes"].to_numpy()
+    most = math.inf if documents is None else mechanism.vote * documents + mechanism.reach
+    if len(noisy) and not -mechanism.reach <= noisy.min() <= noisy.max() <= most:
+        raise InputError(f"{output}/{layout.VOTES}: votes that no documents and no noise give")
     given = _estimates(votes, mechanism).reshape(shape)
     if (given < 0).any():
         raise InputError(f"{output}/{layout.VOTES}: an estimate is below zero")

@@ -39,6 +39,7 @@ from quietcorpus.transforms.vocabulary import KeySource
 from quietcorpus.transforms.votes import ReleaseVotes, SearchedLists, Strata, Voting
 
 from ...card import model as card
+from ...card.facts import problem_of
 from ...card.noise import ACCOUNTANTS
 from ...card.together import is_accounted
 from ...card.weakness import Weakness, of_guarantee, of_unchosen, of_users
@@ -217,7 +218,8 @@ def voting_by(spec: PublicTextsSpec, votes: Ballots) -> Voting:
     source = PoolSource.resolve("mechanism.pool", spec.pool)
     pool = source.open()
     manifest = pool.manifest
-    if manifest.guarantee and not is_accounted(manifest.guarantee):
+    stated = manifest.guarantee
+    if stated and (problem_of(stated) is not None or not is_accounted(stated)):
         raise InputError(
             f"mechanism.pool: {spec.pool} was made from private data, and nothing here "
             "accounts for that; build a pool from public texts"

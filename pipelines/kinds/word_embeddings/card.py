@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from fractions import Fraction
@@ -109,6 +108,12 @@ class WordEmbeddingsMechanism(Mechanism):
     training: dict[str, Any] | None = None
     tokenizer: str
     vocabulary_size: int
+    left_out: int | None = Field(
+        None,
+        ge=1,
+        description="for `cooccurrence`: further words of the vocabulary, which do not stand out "
+        "of the noise and have no vector",
+    )
     noise_multiplier: Rational
     norms: dict[str, int] | None = None
     steps_taken: int | None = None
@@ -160,7 +165,8 @@ class WordEmbeddingsMechanism(Mechanism):
     def results(self, block: Any) -> tuple[Set[str], Set[str]]:
         """Return the number of words, the noise, and the norms or the steps of each group."""
         own = {"norms"} if self.method == "cooccurrence" else {"steps_taken", "lot", "groups"}
-        return {"vocabulary_size", "noise_multiplier", "software", *own}, set()
+        perhaps = {"left_out"} if self.method == "cooccurrence" else set()
+        return {"vocabulary_size", "noise_multiplier", "software", *own}, perhaps
 
     @property
     def used(self) -> list[tuple[str, str]]:
@@ -170,23 +176,19 @@ class WordEmbeddingsMechanism(Mechanism):
 
     def weaknesses(self, card: Card) -> tuple[Sequence[Weakness], Sequence[Weakness]]:
         """Return those of delta before, and those of the noise after."""
-        total, noise = card.budget.total.guarantee, Fraction(self.noise_multiplier)
+        total, kept = card.budget.total.guarantee, self.vocabulary_size
         assert isinstance(total, UserPrivacy)
-        on_noise = (
-            float(self.users / noise)
-            if self.method == "cooccurrence"
-            else float(Fraction(self.lot or 0) / noise) * math.sqrt(self.steps_taken or 0)
-        )
-        least = LEAST_ON_NOISE[self.method]
-        return of_users(total.delta, self.users), of_noise(self.users, on_noise, least)
+        found = of_noise(self.users, self.on_noise, LEAST_ON_NOISE[self.method])
+        left_out = of_left_out(kept, kept + (self.left_out or 0))
+        return of_users(total.delta, self.users), [*found, *left_out]
 
-    def follows_from_noise(self, line: str) -> bool:
-        """Return whether a line counts the vocabulary's words that the noise has left."""
-        found = re.search(r"of ([0-9]{1,3}(?:,[0-9]{3}){0,4}) words", line)
-        if found is None or self.norms is None:
-            return False
-        words = int(found[1].replace(",", ""))
-        return line in (one.said for one in of_left_out(self.vocabulary_size, words))
+    @property
+    def on_noise(self) -> float:
+        """Return the users per standard deviation of the noise."""
+        noise = Fraction(self.noise_multiplier)
+        if self.method == "cooccurrence":
+            return float(self.users / noise)
+        return float(Fraction(self.lot or 0) / noise) * math.sqrt(self.steps_taken or 0)
 
     @property
     def files(self) -> Mapping[str, FileFormat]:
@@ -263,7 +265,7 @@ class WordEmbeddingsMechanism(Mechanism):
         """Return what in the vocabulary is not as it is written."""
         if name != layout.VOCABULARY:
             return None
-        return misfit_of(rows, self.vocabulary, self.tokenizer, weighted=False)
+        return misfit_of(rows, self.vocabulary, self.tokenizer, None)
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -386,7 +388,7 @@ def _check_numbers(uri: str, mechanism: WordEmbeddingsMechanism, card: Card) -> 
     spent = Fraction(stage.delta_exact)
     if not mechanism.is_trained_as_said() or card.papers_figure != mechanism.figure(spent):
         raise InputError(f"{uri}: mechanism: its training or the paper's figure is not as it says")
-    if mechanism.few_users is None and mechanism.weaknesses(card)[1]:
+    if mechanism.few_users is None and mechanism.on_noise < LEAST_ON_NOISE[mechanism.method]:
         raise InputError(f"{uri}: mechanism.few_users: too few users for the noise, not accepted")
     if is_solved_alike(card) and not _are_solved(mechanism, card):
         raise InputError(f"{uri}: mechanism: its noise, norms or steps are not those of its budget")

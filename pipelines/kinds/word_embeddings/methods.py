@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
@@ -16,6 +16,7 @@ from quietcorpus.mechanisms.accounting.dominance import of_schedule as concentra
 from quietcorpus.mechanisms.accounting.filters import Concentrated
 from quietcorpus.mechanisms.accounting.guarantees import Spending, UserPrivacy, compose
 from quietcorpus.mechanisms.accounting.privacy_loss import Schedule
+from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.users.clipped_sum import ClippedSum
 from quietcorpus.mechanisms.users.cooccurrence import cells_of
 from quietcorpus.mechanisms.users.factorisation import factorise
@@ -156,6 +157,10 @@ class CountedEmbeddingsKind(UserLevelKind):
     @property
     def concentrated(self) -> Concentrated:
         return self.corpus.concentrated(self.norms.concentrated)
+
+    def found(self, made: Sequence[Written], files: Sequence[Written]) -> Mapping[str, Value]:
+        left = storage.rows_of(made, layout.VOCABULARY) - storage.rows_of(files, TABLE)
+        return {"left_out": left} if left else {}
 
     def shown(self, made: Sequence[Written], files: Sequence[Written]) -> Sequence[Weakness]:
         return of_left_out(storage.rows_of(files, TABLE), storage.rows_of(made, layout.VOCABULARY))

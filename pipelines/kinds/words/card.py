@@ -431,6 +431,7 @@ def _check_lengths(uri: str, total: MetricParameters, meaning: Meaning, size: in
         and [one.document_words for one in meaning.typical] == lengths
         and 0 < low <= meaning.mean_distance <= high <= meaning.maximum_distance * (1 + 1e-9)
         and (size is None or size > 1)
+        and min(losses or [1]) > 0
         and (meaning.mean_distance <= meaning.maximum_distance * (1 + 1e-9))
         and all(
             math.isclose(loss, meaning.loss_at_mean * words, rel_tol=1e-9)

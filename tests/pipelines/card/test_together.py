@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -28,6 +29,12 @@ NOISE = Concentrated(Fraction(1, 50))
 
 
 def stated(guarantee: Guarantee, noise: Concentrated | None = None) -> dict[str, Any]:
+    """What an artefact states, with the epsilon that its noise costs, if it has any."""
+    if noise is not None:
+        assert isinstance(guarantee, DocumentPrivacy | UserPrivacy)
+        epsilon = gaussian_epsilon(noise.rho, guarantee.delta - noise.delta)
+        groups = {} if isinstance(guarantee, DocumentPrivacy) else {"groups": ()}
+        guarantee = replace(guarantee, epsilon=epsilon, **groups)
     found = {
         "definition": guarantee.definition,
         "unit": guarantee.unit,
@@ -67,7 +74,8 @@ def test_noise_that_is_not_known_adds_up(
 ) -> None:
     # Kills: noise that counts for nothing where nobody states it.
     first = stated(DocumentPrivacy(Fraction(1), LARGE), theirs)
-    assert together(OWN, own, [used(first)]) == DocumentPrivacy(Fraction(3), LARGE + SMALL)
+    spent = OWN.epsilon + Fraction(first["parameters"]["epsilon_exact"])
+    assert together(OWN, own, [used(first)]) == DocumentPrivacy(spent, LARGE + SMALL)
 
 
 def test_users_are_counted_as_those_of_the_largest_budget() -> None:
@@ -120,6 +128,8 @@ ROUNDED = NoiseEntry.of(NOISE).model_dump(mode="json")
         {"noise": ROUNDED | {"rho": 0.01}},
         {"noise": ROUNDED | {"rho": -1.0, "rho_exact": "-1"}},
         {"noise": ROUNDED | {"rho_exact": "1/0"}},
+        {"noise": NoiseEntry.of(Concentrated(NOISE.rho / 2)).model_dump(mode="json")},
+        {"noise": NoiseEntry.of(Concentrated(NOISE.rho * 2)).model_dump(mode="json")},
         {"noise": ROUNDED | {"delta": 0.5, "delta_exact": "1/2"}},
     ],
 )

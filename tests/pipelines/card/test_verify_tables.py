@@ -30,7 +30,7 @@ from quietcorpus.transforms.shards import data_file, write_row_groups
 Change = Callable[[Path], Any]
 NOTE = b"Anna, positive"
 ROWS = 120
-VOCABULARY, TEXTS = "vocabulary.parquet", "texts.parquet"
+VOCABULARY, TEXTS, VOTES = "vocabulary.parquet", "texts.parquet", "votes.parquet"
 OWN_BYTES = "not the bytes that a release writes"
 FRAME = b"\x50\x2a\x4d\x18" + len(NOTE).to_bytes(4, "little") + NOTE
 """A frame that every reader of Zstandard skips."""
@@ -192,6 +192,14 @@ def in_order(path: str, by: str) -> Change:
     return lambda release: (rewrite(release, path, changed), redress(release))
 
 
+NO_VOTES = "votes that no documents and no noise give"
+
+
+def many_votes(release: Path) -> None:
+    edit_card(release, lambda card: card["accepted"].remove("large-delta"))
+    values(VOTES, "votes", first(10**15))(release)
+
+
 SENTENCE = "a term is not a word that the tokenizer finds"
 OF_TEXT = "text has a word that the tokenizer does not find"
 MANY = " ".join(a + b for a in "cdfgjk" for b in "aeiou")
@@ -214,6 +222,32 @@ ROW: dict[str, tuple[str, Change, str]] = {
         "text has more different words than the index",
     ),
     "rows in their order": ("words", in_order(DATA, "id"), "its rows are not in the order of"),
+    "a count below all noise": (
+        "histogram",
+        values(VOCABULARY, "weight", first(-(10**15))),
+        "weight is not the count of a histogram",
+    ),
+    "a histogram's count below all noise": (
+        "bag-of-words",
+        values(VOCABULARY, "weight", first(-(10**15))),
+        "weight is not the count of a histogram",
+    ),
+    "a bin below all noise": (
+        "bag-of-words",
+        values(DATA, "bins", lambda v: v[0].__setitem__(v[0].index(min(v[0])), -(10**9))),
+        "or these are no noise's",
+    ),
+    "votes below all noise": (
+        "public-texts",
+        values(VOTES, "votes", lambda v: v.__setitem__(v.index(min(v)), -(10**15))),
+        NO_VOTES,
+    ),
+    "votes below geometric noise": (
+        "public-texts, geometric",
+        values(VOTES, "votes", lambda v: v.__setitem__(v.index(min(v)), -(10**15))),
+        NO_VOTES,
+    ),
+    "votes of more documents than 1 / delta": ("public-texts", many_votes, NO_VOTES),
     "a text of two numbers": (
         "public-texts",
         values(TEXTS, "text", lambda v: v.__setitem__(0, v[1])),
@@ -519,7 +553,7 @@ def test_rows_of_all_files_and_row_groups_agree(
     assert message in refused(release)
 
 
-def with_column(name: str, values: list[str]) -> Change:
+def with_column(name: str, values: list[str] | pa.Array) -> Change:
     """Release rows with a copied column, which the card lists."""
     count = len(values)
     text = pa.array(["ba be bi"] * count, pa.large_string())
@@ -545,6 +579,20 @@ def test_copied_columns_of_few_rows_are_judged_as_in_a_run(
     release = copied("words")
     with_column("note", given)(release)
     assert f"data: the column note looks like {look}; the card accepts none" in refused(release)
+
+
+NOT_COPIED = {
+    "bits of a NaN": pa.array([0x7FF8 << 48 | 0x416E6E61, 0], pa.uint64()).view(pa.float64()),
+    "a key twice": pa.array([[("a", 1), ("a", 2)], []], pa.map_(pa.string(), pa.int64())),
+}
+
+
+@pytest.mark.parametrize("forgery", NOT_COPIED)
+def test_copied_values_are_those_of_a_run(copied: Callable[[str], Path], forgery: str) -> None:
+    # Kills: a message in bits that no reader shows; a row by which DuckDB reads no table.
+    release = copied("words")
+    with_column("note", NOT_COPIED[forgery])(release)
+    assert "data: the column note has values that no run copies as they are" in refused(release)
 
 
 @pytest.mark.parametrize(

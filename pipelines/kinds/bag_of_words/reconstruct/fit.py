@@ -34,10 +34,10 @@ from quietcorpus.mechanisms.accounting.factors import (
 from ....runners.parallel import processors
 from ....storage.files import write_whole
 from ....terminal.progress import Steps
+from ..card import PASSES, STARTS
 from .part import FilePart
 from .workers import Workers
 
-STARTS, PASSES = 4, 60
 STEPS_TO_FIT = 2
 _SAMPLE = 8192
 _LOGGER = logging.getLogger("quietcorpus.reconstruct")
