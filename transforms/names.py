@@ -33,9 +33,10 @@ def look_alike(names: Iterable[str]) -> bool:
 
 
 def folded(name: str, *, case: bool = True) -> str:
-    """Return what is alike of all names that a reader takes for one: NFKC, spaces, hidden ones.
+    """Return what is alike of all names that a reader takes for one.
 
-    With `case`, whatever their case: of the columns `Text` and `text`, DuckDB and Spark may give
+    Compatibility forms (NFKC), spaces and characters that are not shown make no difference. With
+    `case`, whatever their case: of the columns `Text` and `text`, DuckDB and Spark may give
     either.
     """
     found = normalize("NFKC", name)

@@ -701,7 +701,7 @@ def test_bins_are_counted_before_they_take_memory() -> None:
     rows = pa.table(
         dict.fromkeys(("terms", "counts", "bins"), pa.array([[]], pa.list_(pa.int32())))
     )
-    assert "counts do not add up" in str(bags._misfit_of_bags(rows, np.arange(3), 10**12))
+    assert "counts do not add up" in str(bags._misfit_of_bags(rows, np.arange(3), 10**12, 99.0))
 
 
 def test_column_chunks_of_the_same_pages_are_refused(golden: Path) -> None:
