@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import importlib
 import importlib.util
 import os
 import shutil
@@ -15,12 +14,18 @@ from typing import Any
 import fasteners
 import pytest
 from command_client import CommandServer
+from hypothesis import HealthCheck, settings
 from machine import BARE_NAMES, required
 from public_candidates import PUBLIC_TEXTS, build_candidates
 from public_pools import LETTERS, TOPICS, Letters, make_pool, texts_on
 from remembered import remember
 from s3_server import WEED, S3Server
 from workspace import TEXTS, Workspace
+
+# Kernels are compiled the first time that they run, and a busy machine is several times slower:
+# neither is a fault of what a test tests.
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unhurried")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -36,7 +41,6 @@ def pytest_collection() -> Generator[None, object, object]:
     try:
         return (yield)
     finally:
-        importlib.import_module("hypothesis")  # it asks the collector of what it finds on import
         gc.collect()
         gc.freeze()
         gc.enable()

@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 from machine import wait_until
 
-PATIENCE_SECONDS = 20
+PATIENCE_SECONDS = 120
 # Stands for a worker: it puts what it is into a file of its own, and does as it is told.
 WORKER = """
 import json, os, random, signal, sys, time

@@ -22,6 +22,8 @@ PACKAGES = ("evaluation", "indexes", "mechanisms", "pipelines", "transforms")
 BARE_NAMES = ("compiled", *PACKAGES)
 BUILD = Path(os.environ.get("QUIETCORPUS_CLUSTERS") or ROOT / "build")
 MASTER_KEY = "8f3a61d07be24c95a1f06e2db7c4398e50d17f6ac2b3e48d9107f5a6b8c2d3e4"
+SURE = 0.999999
+"""A confidence at which an audit of correct mechanisms fails once in a million runs."""
 OTHER_KEY = "bea11396088a08abe5048f7675b5a642a18ae5b5a972288829491958ae3e2b26"
 WORKERS = ["1", pytest.param("2", marks=pytest.mark.slow)]
 """Values of `--workers`: this process, and two that take seconds to start."""

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from urllib.parse import urlparse
 
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 120
 REQUEST = re.compile(rb"^(GET|HEAD|PUT|POST|DELETE) (/\S*) HTTP/1\.1\r\n")
 
 

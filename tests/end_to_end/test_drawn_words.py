@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from card_schema import assert_valid
+from machine import SURE
 from scipy.spatial.distance import cdist
 
 from quietcorpus.indexes.tokenizer import tokenize
@@ -121,7 +122,7 @@ def test_commands_take_the_mechanism(
 ) -> None:
     mechanism = release.card()["mechanism"]["mechanism"]
     spec = str(release.folder / "spec.yaml")
-    audited = release.run("audit", spec, "--draws", "4000")
+    audited = release.run("audit", spec, "--draws", "4000", "--confidence", str(SURE))
     assert audited.returncode == 0, audited.stderr
     assert re.search("words: the laws of all pairs, a unit of distance +exact", audited.stdout)
     refused = release.run(

@@ -57,8 +57,8 @@ def test_ctrl_c_in_the_middle(
     done = subprocess.CompletedProcess([], process.returncode, out, err)
     message = workspace.error_of(done, code=130)
     assert message == "interrupted; nothing was published"
-    wait_until(lambda: members(process.pid) == [], 10)
-    time.sleep(1)  # whatever still ran would write now
+    wait_until(lambda: members(process.pid) == [], PATIENCE_SECONDS)
+    time.sleep(1)  # a process that still ran would write now
     assert workspace.leftovers() == []
 
 

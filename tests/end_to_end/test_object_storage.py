@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import datasets
 import pytest
-from machine import WORKERS
+from machine import SURE, WORKERS
 from s3_server import BUCKET
 from uploads import UPLOADS
 
@@ -316,7 +316,7 @@ def test_a_plan_and_an_audit_of_an_artefact_in_the_store(remote: Workspace) -> N
     assert done.returncode == 0, done.stderr
     (planned,) = json.loads(done.stdout)
     assert (planned["refused"], planned["known"]) == (None, False)
-    done = remote.run("audit", spec, "--draws", "100", fresh=True)
+    done = remote.run("audit", spec, "--draws", "100", "--confidence", str(SURE), fresh=True)
     assert done.returncode == 0, done.stderr
 
 

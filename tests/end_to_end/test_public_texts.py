@@ -17,7 +17,7 @@ from apache_beam.runners.portability.fn_api_runner import fn_runner
 from canaries import CANARY, IDENTIFIER, IN_PROCESS, TWO_WORKERS, assert_unseen, needles_of
 from card_schema import assert_valid
 from documents_on_topics import DOCUMENTS, FOUND, LABELLED, corpus
-from machine import MASTER_KEY
+from machine import MASTER_KEY, SURE
 from manifests import digest_of
 from public_pools import (
     INPUT,
@@ -366,7 +366,7 @@ def test_an_audit_runs_and_can_fail(
     corpus(workspace)
     monkeypatch.chdir(workspace.folder)
     spec = str(workspace.spec(INPUT | public_texts(epsilon=2)))
-    found = qc.audit(spec)
+    found = qc.audit(spec, confidence=SURE)
     assert found["passed"]
     assert [one["verdict"] for one in found["audits"]] == ["passed"] * 3
     monkeypatch.setattr(Votes, "weights", (STEPS,) * 3)

@@ -15,6 +15,7 @@ from card_schema import assert_valid
 from documents_on_topics import FOUND, LABELLED, corpus
 from evaluations import content_of, evaluate
 from ledgers import opened, shown
+from machine import SURE
 from narrowed_pools import changes, first_round
 from public_pools import INPUT, Release, Texts, refusal, share_of
 from tampering import card as card_change
@@ -162,7 +163,8 @@ def test_an_audit_runs(
     # Kills: an audit of Gaussian noise, or of other parameters than the spec's.
     monkeypatch.chdir(workspace.folder)
     little = {"epsilon": 2} if name == "documents" else {}
-    found = qc.audit(str(workspace.spec(INPUT | public_texts(**BLOCKS[name] | little))))
+    spec = str(workspace.spec(INPUT | public_texts(**BLOCKS[name] | little)))
+    found = qc.audit(spec, confidence=SURE)
     assert found["passed"], found
     assert {one["delta"] for one in found["audits"]} == {None}
     assert any(one["name"].startswith("votes: the noise's law") for one in found["audits"])

@@ -14,6 +14,7 @@ from documents_on_topics import FOUND, corpus
 from dp_accounting import get_epsilon_gaussian
 from evaluations import content_of, evaluate
 from ledgers import opened
+from machine import SURE
 from manifests import edit
 from narrowed_pools import FIRST, SECOND, Rounds, changes, pool_in_lists
 from public_pools import INPUT, Texts, refusal, texts_on
@@ -127,7 +128,7 @@ def test_an_audit_of_the_second_release_can_fail(
 ) -> None:
     own = changes(public_texts, "third", rounds.narrowed, epsilon=SECOND)
     spec = load_spec(str(rounds.workspace.spec(own)))
-    found = qc.audit(spec)
+    found = qc.audit(spec, confidence=SURE)
     assert [one["verdict"] for one in found["audits"]] == ["passed"] * 3
     monkeypatch.setattr(Votes, "weights", (512,) * 3)
     assert not qc.audit(spec)["passed"]

@@ -16,7 +16,7 @@ import pytest
 from apache_beam.runners.portability.fn_api_runner import fn_runner
 from canaries import CANARY, IDENTIFIER, IN_PROCESS, TWO_WORKERS, assert_unseen, needles_of
 from card_schema import assert_valid
-from machine import MASTER_KEY
+from machine import MASTER_KEY, SURE
 from public_pools import INPUT, TOPICS, Release, Texts, share_of, sums_met
 from retries import by_workers, run_on
 from tampering import card as card_change
@@ -303,7 +303,7 @@ def test_an_audit_runs_and_can_fail(
     corpus(workspace)
     monkeypatch.chdir(workspace.folder)
     spec = str(workspace.spec(INPUT | public_texts(**OF_TEAMS)))
-    found = qc.audit(spec)
+    found = qc.audit(spec, confidence=SURE)
     assert found["passed"]
     names = [one["name"] for one in found["audits"]]
     assert names == [
@@ -314,7 +314,7 @@ def test_an_audit_runs_and_can_fail(
     ]
     real = user_votes.clipped
     monkeypatch.setattr(user_votes, "clipped", lambda votes, bits, _: real(votes, bits))
-    wrong = {one["name"]: one["verdict"] for one in qc.audit(spec)["audits"]}
+    wrong = {one["name"]: one["verdict"] for one in qc.audit(spec, confidence=SURE)["audits"]}
     assert wrong["a user's votes: group silver"] == "failed"
     assert wrong["votes, with and without a user: group silver"] == "failed"
     assert wrong["a user's votes: group gold"] == "passed"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from card_schema import assert_valid
+from machine import SURE
 
 from quietcorpus.pipelines.card.verify import verify
 
@@ -48,7 +49,7 @@ def test_the_card_says_how_words_were_chosen(release: Workspace) -> None:
 @pytest.mark.slow
 def test_commands_take_the_mechanism(release: Workspace, word_index: Path) -> None:
     spec = str(release.folder / "spec.yaml")
-    audited = release.run("audit", spec, "--draws", "4000")
+    audited = release.run("audit", spec, "--draws", "4000", "--confidence", str(SURE))
     assert audited.returncode == 0, audited.stderr
     assert "documents: a word of four on a line" in audited.stdout
     options = ("--mechanism", "vickrey", "--epsilons", "9", "--words", "64", "--draws", "100")

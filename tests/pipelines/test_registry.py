@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from machine import SURE
 
 import quietcorpus as qc
 from quietcorpus.evaluation.audits.findings import Exact, Sampled
@@ -176,7 +177,7 @@ def test_a_kind_from_outside_is_released_verified_and_described(spec: dict[str, 
 
 def test_its_audit_runs_and_can_fail(spec: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     # Kills: an audit of another kind in its place, or of none.
-    assert qc.audit(spec)["passed"]
+    assert qc.audit(spec, confidence=SURE)["passed"]
     real = DenseNoise
     monkeypatch.setattr(f"{HERE}.DenseNoise", lambda rate, size: real(2 * rate, size))
     assert not qc.audit(spec)["passed"]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from embedding_releases import embeddings, prepare, ray_folder
 from evaluations import BAGS, write_corpus
+from machine import SURE
 from process_settings import OF_ENCODERS, changed
 from small_specs import spec_of
 
@@ -28,7 +29,7 @@ def test_what_calls_leave_behind(workspace: Workspace) -> None:
         ("release", {"spec": spec_of(release="other")}),
         ("release", {"spec": spec_of(output="released/two"), "workers": 2, "progress": True}),
         ("verify", {"release": "released/two"}),
-        ("audit", {"spec": spec_of(), "draws": 1000}),
+        ("audit", {"spec": spec_of(), "draws": 1000, "confidence": SURE}),
         ("ledger.init", {"place": "ledger", "caps": {"corpus": "letters", "caps": [caps]}}),
     )
     for imported in ((), ("apache_beam", "quietcorpus.pipelines.release.release")):

@@ -31,7 +31,7 @@ from quietcorpus.transforms.reading.documents import Documents
 
 TEXT = "The prime minister said that the report of the fires is out, and that it is a good one. "
 MECHANISMS = ("madlib", "vickrey", "brr", "tem", "exponential")
-ALPHA = 1e-4
+ALPHA = 1e-6
 DRAWS = 20_000
 ACCEPT = ("unchanged-words",)
 STATED = 0.05

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from machine import SURE
 
 from quietcorpus.evaluation.audits.findings import Exact, run
 from quietcorpus.pipelines.audit.audit import audit, audits_of, lines, refuse
@@ -22,8 +23,6 @@ from quietcorpus.transforms.errors import InputError, StageError
 if TYPE_CHECKING:
     from conftest import Workspace
 
-# At this confidence correct mechanisms fail a test once in a million runs.
-SURE = "0.999999"
 COMMAND = "from quietcorpus.cli.audit import audit; audit()"
 HISTOGRAM = {
     "kind": "histogram",
@@ -55,7 +54,7 @@ def test_what_is_written_is_what_was_found(workspace: Workspace) -> None:
     done = workspace.run(
         "audit",
         *(spec_of(workspace, HISTOGRAM), "--output", "audited"),
-        *("--draws", "5000", "--confidence", SURE),
+        *("--draws", "5000", "--confidence", str(SURE)),
     )
     assert done.returncode == 0, done.stderr
     written = json.loads((workspace.folder / "audited" / "audit.json").read_text())
@@ -65,7 +64,7 @@ def test_what_is_written_is_what_was_found(workspace: Workspace) -> None:
         "schema_version": 1,
         "spec": "test",
         "kind": "histogram",
-        "confidence": float(SURE),
+        "confidence": SURE,
         "passed": True,
     }
     delta = math.nextafter(1e-6, 1)  # rounded up, against the publisher
@@ -99,7 +98,7 @@ def test_a_mechanism_that_fails_ends_with_1_and_is_written_all_the_same(
         FAULT,
         workspace,
         *(spec_of(workspace, HISTOGRAM), "--output", "audited", "--draws", "10000"),
-        *("--confidence", SURE),
+        *("--confidence", str(SURE)),
     )
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
@@ -142,7 +141,7 @@ def audited(workspace: Workspace, block: dict[str, Any]) -> dict[str, Any]:
         for key, value in block.items()
     }
     spec = load_spec(spec_of(workspace, block))
-    found = audit(spec, draws=2000, confidence=float(SURE))
+    found = audit(spec, draws=2000, confidence=SURE)
     assert found["passed"], found
     refuse(found)
     assert found["kind"] == block["kind"]

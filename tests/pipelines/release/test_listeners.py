@@ -19,7 +19,7 @@ from quietcorpus.pipelines.schema.spec import Spec
 from quietcorpus.pipelines.terminal.observer import Numbers
 from quietcorpus.transforms.errors import InputError, Unavailable
 
-PATIENCE_SECONDS = 0.3
+PATIENCE_SECONDS = 60.0  # of a busy machine
 SECRET = "https://user:password@host"
 VOCABULARY = {"public": "/terms.txt"}
 SPEC = as_spec(
@@ -53,11 +53,15 @@ class Notes:
         self.heard.append(summary.outcome)
 
 
-def told(monkeypatch: pytest.MonkeyPatch, **made: Callable[[str], Notes]) -> float:
+def told(
+    monkeypatch: pytest.MonkeyPatch,
+    patience: float = PATIENCE_SECONDS,
+    **made: Callable[[str], Notes],
+) -> float:
     """Run with such listeners; the seconds that it took."""
     known = {name: (lambda: True, make) for name, make in made.items()}
     monkeypatch.setattr(listeners, "_ALL", known)
-    monkeypatch.setattr(listeners, "_PATIENCE_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr(listeners, "_PATIENCE_SECONDS", patience)
     begun = time.monotonic()
     audience = Audience()
     audience.gather("0" * 32)
@@ -90,11 +94,11 @@ def test_one_that_hangs_holds_up_neither_the_run_nor_another(
     try:
         with caplog.at_level(logging.WARNING):
             seconds = told(
-                monkeypatch, telemetry=lambda _: Notes(ended.wait), lineage=lambda _: other
+                monkeypatch, 1.0, telemetry=lambda _: Notes(ended.wait), lineage=lambda _: other
             )
     finally:
         ended.set()
-    assert PATIENCE_SECONDS <= seconds < 10
+    assert 1.0 <= seconds < 30
     assert other.heard[-1] == "failed"
     assert caplog.messages == [
         "telemetry: not all of this run was told: it does not answer in time"

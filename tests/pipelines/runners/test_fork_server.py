@@ -113,7 +113,9 @@ def test_an_executor_that_is_killed_while_its_server_loads(start: Callable[..., 
     work upon itself, for nobody.
     """
     workers = start("stay", loading=600)
-    wait_until(lambda: [one for one in family(workers) if "fork-server" in one.name()], 20)
+    wait_until(
+        lambda: [one for one in family(workers) if "fork-server" in one.name()], PATIENCE_SECONDS
+    )
     processes = family(workers)
     workers.parent.kill()
     workers.parent.communicate()

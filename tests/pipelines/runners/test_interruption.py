@@ -93,7 +93,7 @@ def test_a_deadline_ends_what_a_run_does() -> None:
 
     with pytest.raises(DeadlinePassed), deadline(SOON), interruptible():
         bundle()
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 25
 
 
 def test_a_deadline_is_over_with_its_run() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 from machine import wait_until
 
-PATIENCE_SECONDS = 20
+PATIENCE_SECONDS = 120
 # A launcher: it starts a guarded sleep, whose process id goes into a file, and sleeps as well.
 LAUNCHER = """
 import os, subprocess, sys

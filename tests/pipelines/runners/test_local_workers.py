@@ -19,7 +19,7 @@ import quietcorpus as qc
 from quietcorpus.pipelines.environment import keys
 from quietcorpus.pipelines.runners import local_workers, worker
 
-PATIENCE_SECONDS = 20
+PATIENCE_SECONDS = 120
 # Stands for the server: it writes what it is, and ends as its launcher needs it no more.
 SERVER = """
 import json, os, sys

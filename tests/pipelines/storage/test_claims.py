@@ -198,18 +198,20 @@ def test_a_claim_that_cannot_be_renewed_is_told_of_once(
     output: str, s3: S3Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     # Kills: a store that is out of order for a moment and ends the renewal for good.
-    put, failing = stores.replace, [True]
+    put, failing, failures = stores.replace, True, 0
 
     def fails(*given: Any) -> bool:
-        if failing[0]:
+        nonlocal failures
+        if failing:
+            failures += 1
             raise OSError(5, "injected")
         return put(*given)
 
     monkeypatch.setattr(stores, "replace", fails)
     with held(output, OLD) as lease:
-        time.sleep(1)
+        wait_until(lambda: failures >= 2, PATIENCE_SECONDS)
         before = s3.read("claims/.out.claim")
-        failing[0] = False
+        failing = False
         wait_until(lambda: s3.read("claims/.out.claim") != before, PATIENCE_SECONDS)
         lease.require()
     assert caplog.text.count("could not be renewed") == 1

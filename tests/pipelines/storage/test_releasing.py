@@ -76,7 +76,7 @@ def test_a_run_that_is_alive_keeps_its_claim(output: str, s3: S3Server) -> None:
     try:
         time.sleep(STALE_SECONDS + 1.1)
         before = s3.keys("claims/")
-        with pytest.raises(ClaimHeld, match=r"gave a sign of life [01] seconds ago; stop it, or"):
+        with pytest.raises(ClaimHeld, match=r"gave a sign of life [012] seconds ago; stop it, or"):
             release_claim(output, REASON)
         assert s3.keys("claims/") == before
         lease.require()

@@ -51,7 +51,7 @@ def test_a_line_comes_out_before_the_next_one_goes_in(word_index: Path) -> None:
             process.stdin.flush()
             assert process.stdout.readline() == f"{said}\n".encode()
         process.stdin.close()
-        assert process.wait(30) == 0
+        assert process.wait(120) == 0
 
 
 @pytest.mark.slow
