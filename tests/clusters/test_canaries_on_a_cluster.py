@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from machine import SURE
 from running_clusters import KEPT
 
 from quietcorpus.pipelines.audit.inputs import made_up_words
@@ -30,6 +31,7 @@ def test_a_cluster_releases_the_copy(cluster: Cluster, loopback: Workspace) -> N
     block = {"kind": "histogram", "precision": 2, "epsilon": 1, "vocabulary": vocabulary}
     spec = str(loopback.spec({"mechanism": block}))
     given = ("--canaries", "400", "--runs", "1", "--work", "private", "--output", "found")
+    given += ("--confidence", str(SURE))
     done = loopback.run("canaries", spec, *given, *cluster.options, KEPT)
     assert done.returncode == 0, done.stderr
     found = json.loads((loopback.folder / "found" / "canaries.json").read_text())

@@ -1,8 +1,9 @@
 """Canaries through whole releases of each kind: faults are found, correct releases pass.
 
-Power. Correct releases fail once in 10^4 runs at most. Noise of half the size gives 88 of 100 right
-guesses at epsilon 1, where 400 canaries and three runs need 78: nine deviations. What has no bound,
-or no noise, is guessed without an error.
+Power. Correct releases are played at a confidence at which one run in a million fails at most, and
+faulty ones at the usual confidence. Noise of half the size gives 88 of 100 right guesses at epsilon
+1, where 400 canaries and three runs need 78: nine deviations. What has no bound, or no noise, is
+guessed without an error.
 Candidates that are near the corpus's sentences show most of epsilon in one draw of eight.
 """
 
@@ -18,6 +19,7 @@ import pytest
 from embedding_releases import embeddings, prepare
 from faulty_bags import half_histogram, louder
 from faulty_words import copy_all
+from machine import SURE
 
 import quietcorpus as qc
 import quietcorpus.mechanisms.bags.histogram
@@ -47,6 +49,11 @@ def played(workspace: Workspace, changes: Changes, **given: Any) -> dict[str, An
     found = qc.canaries(str(workspace.spec({**changes, **places})), **given)
     print(*lines(found), sep="\n")
     return found
+
+
+def certainty(faulty: bool) -> dict[str, float]:
+    """The confidence of an audit of a release that is correct, or not."""
+    return {} if faulty else {"confidence": SURE}
 
 
 def listed(workspace: Workspace, count: int) -> Path:
@@ -92,9 +99,9 @@ def test_half_of_the_noise_is_found(
     "block", [{}, pytest.param(BAGS, marks=pytest.mark.slow)], ids=["histogram", "bags"]
 )
 def test_the_stated_noise_passes(workspace: Workspace, block: Changes) -> None:
-    # At epsilon 1 a share of .73 is to be right, and .79 of three runs would fail. Kills: a bound
-    # of another epsilon. 120 of 200 would be thirteen deviations of one run below.
-    found = played(workspace, counts(workspace, **block), canaries=400)
+    # At epsilon 1 a share of .73 is to be right, and .81 of three runs would fail. Kills: a bound
+    # of another epsilon. 120 of 200 would be four deviations of one run below.
+    found = played(workspace, counts(workspace, **block), canaries=400, confidence=SURE)
     assert found["verdict"] == "passed"
     assert sum(run["right"] for run in found["runs"]) > 3 * 120
 
@@ -114,7 +121,7 @@ def test_a_private_vocabulary(workspace: Workspace, monkeypatch: Patch, faulty: 
             lambda rate, size: real(4 * rate, size),
         )
     block = {"kind": "histogram", "precision": 3, "epsilon": 1, **PRIVATE}
-    found = played(workspace, {"mechanism": block}, canaries=300)
+    found = played(workspace, {"mechanism": block}, canaries=300, **certainty(faulty))
     assert found["verdict"] == ("failed" if faulty else MISSED)
 
 
@@ -125,7 +132,7 @@ def test_words(workspace: Workspace, words: Any, monkeypatch: Patch, faulty: boo
     workspace.json_lines(TEXTS * 5)
     if faulty:
         copy_all(monkeypatch)
-    found = played(workspace, words(epsilon=3), canaries=400)
+    found = played(workspace, words(epsilon=3), canaries=400, **certainty(faulty))
     assert found["verdict"] == ("failed" if faulty else MISSED)
     assert found["known"] == 200
     assert found["rehearsal"]["made"] == 100
@@ -157,7 +164,8 @@ def test_sentences_without_noise(workspace: Workspace, sentences: Any, monkeypat
 def test_sentences(workspace: Workspace, sentences: Any, block: Changes) -> None:
     # Of sentences that no candidate is near, twice the epsilon shows no more than is stated.
     workspace.json_lines(TEXTS * 5)
-    assert played(workspace, sentences(epsilon=2, **block), canaries=400)["verdict"] == MISSED
+    changes = sentences(epsilon=2, **block)
+    assert played(workspace, changes, canaries=400, confidence=SURE)["verdict"] == MISSED
 
 
 @pytest.mark.slow
@@ -178,7 +186,7 @@ def test_candidates_near_the_corpus(
     workspace.json_lines(lee_texts[:40])
     if faulty:
         sharper(monkeypatch, 2)
-    found = played(workspace, sentences(epsilon=3), canaries=1_500, runs=runs)
+    found = played(workspace, sentences(epsilon=3), canaries=1_500, runs=runs, **certainty(faulty))
     assert (found["verdict"] == "failed") == faulty
     assert all(run["right"] > 0.6 * run["made"] for run in found["runs"])
     assert found["rehearsal"] is None
@@ -219,9 +227,8 @@ def test_users_without_a_bound(
     (workspace.folder / "words.txt").write_text(listed(workspace, 400).read_text() + common)
     if faulty:
         unclipped(monkeypatch)
-    found = played(
-        workspace, embeddings(workspace, method, **{"epsilon": 2, **block}), canaries=200
-    )
+    changes = embeddings(workspace, method, **{"epsilon": 2, **block})
+    found = played(workspace, changes, canaries=200, **certainty(faulty))
     assert found["verdict"] == ("failed" if faulty else MISSED)
 
 
@@ -230,7 +237,8 @@ def test_users_with_budgets(workspace: Workspace, lee_texts: list[str]) -> None:
     # Kills: canaries without a group, whom no release counts; a release of none of them.
     prepare(workspace, lee_texts)
     budgets = {"column": "team", "epsilon": {"gold": 3, "silver": 1}}
-    found = played(workspace, embeddings(workspace, "cooccurrence", budgets=budgets), canaries=300)
+    changes = embeddings(workspace, "cooccurrence", budgets=budgets)
+    found = played(workspace, changes, canaries=300, confidence=SURE)
     assert found["stated"]["epsilon"] == pytest.approx(3, abs=0.01)
     assert found["verdict"] == MISSED
     assert found["rehearsal"]["canaries"] == 300

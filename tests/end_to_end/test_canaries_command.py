@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from canaries import CANARY, assert_unseen, needles_of
+from machine import SURE
 from s3_server import BUCKET, S3Server
 
 from quietcorpus.pipelines.audit.inputs import made_up_words
@@ -18,6 +19,7 @@ from quietcorpus.pipelines.canaries.canaries import lines
 if TYPE_CHECKING:
     from tests.conftest import Workspace
 
+CERTAIN = "--confidence", str(SURE)
 COMMAND = "from quietcorpus.cli.canaries import canaries; canaries()"
 TOLD = """
 from quietcorpus.pipelines.terminal import progress
@@ -57,7 +59,7 @@ def test_what_is_written_printed_and_left(workspace: Workspace) -> None:
     # Kills: a copy or a release that stays, a ledger that is asked, text of the corpus in the
     # result or the log, runs that are not as many as asked for, or not among the steps.
     own = spec(workspace)
-    given = ("--canaries", "64", "--runs", "2", "--output", "found", "--work", "private")
+    given = ("--canaries", "64", "--runs", "2", "--output", "found", "--work", "private", *CERTAIN)
     done = workspace.run_code(TOLD + COMMAND, own, *given)
     assert done.returncode == 0, done.stderr
     assert "step 1 of 3: placing canaries: took " in done.stderr
@@ -85,7 +87,7 @@ def test_the_next_run_deletes_what_a_killed_one_has_left(
     folder = workspace.folder / (place or "temporary")
     folder.mkdir()
     workspace.environment["TMPDIR"] = str(folder)
-    own, given = spec(workspace), ["--canaries", "64", "--runs", "1"]
+    own, given = spec(workspace), ["--canaries", "64", "--runs", "1", *CERTAIN]
     given += ["--work", place] if place else []
     done = workspace.run_code(KILLED + COMMAND, own, *given)
     assert done.returncode == -signal.SIGKILL, done.stderr
@@ -123,7 +125,7 @@ def test_too_few_canaries_cannot_tell(workspace: Workspace) -> None:
 
 def test_a_copy_in_an_object_store_is_deleted(workspace: Workspace, s3: S3Server) -> None:
     workspace.environment |= s3.environment
-    given = ("--canaries", "64", "--runs", "1", "--work", f"s3://{BUCKET}/private")
+    given = ("--canaries", "64", "--runs", "1", "--work", f"s3://{BUCKET}/private", *CERTAIN)
     done = workspace.run("canaries", spec(workspace), *given)
     assert done.returncode == 0, done.stderr
     assert list(s3.keys("private/")) == []
@@ -131,7 +133,8 @@ def test_a_copy_in_an_object_store_is_deleted(workspace: Workspace, s3: S3Server
 
 @pytest.mark.slow
 def test_two_processes_release_the_copy(workspace: Workspace) -> None:
-    done = workspace.run("canaries", spec(workspace), "--canaries", "64", "--workers", "2")
+    given = ("--canaries", "64", "--workers", "2", *CERTAIN)
+    done = workspace.run("canaries", spec(workspace), *given)
     assert done.returncode == 0, done.stderr
     assert "verdict   cannot tell: nothing was found" in done.stdout
 

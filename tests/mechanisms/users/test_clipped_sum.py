@@ -118,9 +118,9 @@ def test_shrinking_takes_few_rounds() -> None:
 
     def seconds(scale: float, bits: int) -> float:
         values, dither = np.full(size, scale), np.full(size, bits, dtype=np.uint16)
-        began = time.perf_counter()
+        began = time.thread_time()  # of a processor: a busy machine takes longer by the clock
         clipped(values, dither)
-        return time.perf_counter() - began
+        return time.thread_time() - began
 
     one_round = min(seconds(1e-9, 0) for _ in range(5))
     assert seconds(1.0, 65_535) < 1000 * one_round

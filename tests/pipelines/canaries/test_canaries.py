@@ -105,12 +105,14 @@ def test_gaussian_noise_is_guessed_at_its_tails(canaries: int, epsilon: float, s
     assert [test.level for test in plan.tests] == [LEVEL / 2] * 2
 
 
-@pytest.mark.parametrize("times", [1, 3])
-def test_a_third_of_the_noise_on_few_canaries_of_their_own(times: int) -> None:
+@pytest.mark.parametrize("times", [0.75, 3])
+def test_a_third_of_the_noise_on_few_canaries_of_their_own(times: float) -> None:
     # 400 canaries and one run at epsilon 4: at a third of the noise, 358 of the 400 guesses are
-    # right (standard deviation 6) and 304 refute the statement: missed once in 1e17 runs. Half of
-    # the noise is missed in one of 100. The bounds for canaries that depend on each other could
-    # not show it. Kills: the guesses of the other tests, a level that is not divided by three.
+    # right (standard deviation 6) and 304 refute the statement: missed once in 1e14 runs. Half of
+    # the noise is missed in one of 100. Of noise as stated, one run in 70,000 would refute it; of
+    # a third more, by which 249 are right (standard deviation 10), one in 1e8. The bounds for
+    # canaries that depend on each other could not show it. Kills: the guesses of the other tests,
+    # a level that is not divided by three.
     own = game(400, 4.0, gaussian=True, shows=4.0, own=np.arange(400)[:, None])
     plan = planned(own, 1, LEVEL)
     assert own.apart is not None
@@ -124,9 +126,9 @@ def test_a_third_of_the_noise_on_few_canaries_of_their_own(times: int) -> None:
     found = verdict_of(own, plan, runs, Effort(400, 1, 1 - LEVEL, (), 1, None), whole)
     passed = {test["name"]: test["passed"] for test in found["tests"]}
     print(found)
-    assert passed["independent"] == (times == 1)
+    assert passed["independent"] == (times < 1)
     assert passed["stated"]
-    assert found["passed"] == (times == 1)
+    assert found["passed"] == (times < 1)
 
 
 def test_canaries_that_share_a_number_are_not_independent() -> None:
