@@ -31,8 +31,8 @@ def test_a_cluster_releases_the_copy(cluster: Cluster, loopback: Workspace) -> N
     block = {"kind": "histogram", "precision": 2, "epsilon": 1, "vocabulary": vocabulary}
     spec = str(loopback.spec({"mechanism": block}))
     given = ("--canaries", "400", "--runs", "1", "--work", "private", "--output", "found")
-    given += ("--confidence", str(SURE))
-    done = loopback.run("canaries", spec, *given, *cluster.options, KEPT)
+    sure = ("--confidence", str(SURE))
+    done = loopback.run("canaries", spec, *given, *sure, *cluster.options, KEPT)
     assert done.returncode == 0, done.stderr
     found = json.loads((loopback.folder / "found" / "canaries.json").read_text())
     assert found["verdict"] == "passed"
