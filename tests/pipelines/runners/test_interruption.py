@@ -6,12 +6,21 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
 
 import pytest
 from numba.core.compiler_lock import global_compiler_lock
 
 from quietcorpus.pipelines.runners.interruption import deadline, interruptible
 from quietcorpus.transforms.errors import DeadlinePassed, InputError
+
+
+@pytest.fixture(autouse=True)
+def taken() -> Iterator[None]:
+    """Take Ctrl-C as Python does, where a shell that runs this in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def interrupt() -> None:
