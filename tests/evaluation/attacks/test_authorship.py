@@ -66,8 +66,9 @@ def test_what_is_known_is_raw_and_what_is_met_is_released() -> None:
 
 def test_releases_of_what_is_known_teach_what_the_mechanism_does() -> None:
     # The mechanism moves every feature on by one, which the attacker sees in releases of its own.
-    # Kills: a classifier learnt from originals, of which none is right here, or from one release
-    # (.55 are right, of deviation .03); releases of documents of the other half.
+    # .56 of the guesses are right, of deviation .02, and those learnt from originals less often than
+    # by chance: .055, of deviation .015. Both bounds are six deviations away, and more. Kills: a
+    # classifier learnt from originals; releases of documents of the other half.
     features, authors = written()
     generator = np.random.default_rng()
     asked = []
@@ -85,9 +86,9 @@ def test_releases_of_what_is_known_teach_what_the_mechanism_does() -> None:
     def six(numbers: npt.NDArray[np.int64]) -> list[Any]:
         return [release(numbers) for _ in range(6)]
 
-    assert right(six, released) > 0.5
+    assert right(six, released) > 0.43
     assert all(len(numbers) == len(authors) // 2 for numbers in asked[1:])
-    assert right(of(features), released) < 0.1
+    assert right(of(features), released) < 0.2
     # The control: rows that are dealt out tell nothing.
     high = stats.binom.ppf(1 - ALPHA, 500, 1 / AUTHORS) / 500
     assert right(six, generator.permutation(released)) <= high

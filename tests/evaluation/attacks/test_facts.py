@@ -187,13 +187,16 @@ def test_the_means_of_counts_are_found_under_the_noise() -> None:
 
 def test_facts_by_their_law_find_more_than_words_do() -> None:
     # Kills: rows of long documents that win every search (one length for all rows: .03 are found
-    # by single facts, and here .28 to .37); ties or order for facts (the control).
-    known, noisy, _ = noisy_bags(300, 150)
-    score = by_counts(known, noisy, RATE)
-    alone, words = linked(score, 300).mean(), linked(by_bm25(known, noisy), 300).mean()
-    assert alone > words + 0.05
-    found = linked_together(score, 300).mean()
-    assert found > alone
+    # by single facts, and here .28 to .37); ties or order for facts (the control). All rows
+    # together find .12 more than each alone, of deviation .035: four corpora, of .017.
+    more = []
+    for _ in range(4):
+        known, noisy, _ = noisy_bags(300, 150)
+        score = by_counts(known, noisy, RATE)
+        alone, words = linked(score, 300).mean(), linked(by_bm25(known, noisy), 300).mean()
+        assert alone > words + 0.05
+        more.append(linked_together(score, 300).mean() - alone)
+    assert np.mean(more) > 0
     order = np.random.default_rng().permutation(300)
     # Pr[Poisson(1) > 10] is 1e-8.
     assert linked_together(lambda numbers: score(numbers)[:, order], 300).sum() <= 10
@@ -280,7 +283,7 @@ def test_whitened_facts_find_what_large_directions_hide() -> None:
     score = by_whitened(facts, rows)
     alone = linked(cosines(facts - facts.mean(axis=0), rows - rows.mean(axis=0)), 300).mean()
     assert linked(score, 300).mean() > alone + 0.12
-    assert linked_together(lambda numbers: 20 * score(numbers), 300).mean() > 0.3
+    assert linked_together(lambda numbers: 20 * score(numbers), 300).mean() > 0.24
     order = generator.permutation(300)  # the control; Pr[Poisson(1) > 10] is 1e-8
     dealt = by_whitened(facts, rows[order])
     for found in (linked, linked_together):

@@ -299,8 +299,9 @@ def test_all_units_are_told_by_fewer_sums_under_slight_noise() -> None:
 
 
 def test_rounds_that_diverge_are_not_taken() -> None:
-    # Of 200 sums the last round has .55 more often than not, where a ridge regression has .92.
-    assert few_sums(200).on_target().auc > 0.8
+    # Of 200 sums the last round has .55 more often than not, where a ridge regression has .92. An
+    # attack has .93, of deviation .05, so that three together pass by six of their deviations.
+    assert np.mean([few_sums(200).on_target().auc for _ in range(3)]) > 0.75
 
 
 def test_who_is_attacked_in_sums_is_chosen_as_in_trainings() -> None:
