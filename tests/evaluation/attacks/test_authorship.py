@@ -66,9 +66,9 @@ def test_what_is_known_is_raw_and_what_is_met_is_released() -> None:
 
 def test_releases_of_what_is_known_teach_what_the_mechanism_does() -> None:
     # The mechanism moves every feature on by one, which the attacker sees in releases of its own.
-    # .56 of the guesses are right, of deviation .02, and those learnt from originals less often than
-    # by chance: .055, of deviation .015. Both bounds are six deviations away, and more. Kills: a
-    # classifier learnt from originals; releases of documents of the other half.
+    # .56 of the guesses are right, of deviation .02, and those learnt from originals less often
+    # than by chance: .055, of deviation .015. Both bounds are six deviations away, and more. Kills:
+    # a classifier learnt from originals; releases of documents of the other half.
     features, authors = written()
     generator = np.random.default_rng()
     asked = []
