@@ -244,8 +244,9 @@ def test_public_texts_that_are_of_no_use(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mechanism", list(EPSILONS))
 def test_the_attacker_of_the_definition_tells_two_words_apart(mechanism: str) -> None:
     # Of 12 words that share epsilon, against the losses of 20,000 draws of random pairs. The curve
-    # is of 256 pairs or more, whose AUCs deviate by .15 at most: .1 is ten deviations. Kills: a word with the whole epsilon, losses with the sign turned, squared
-    # distances, gamma that is left out of the worst two words.
+    # is of 256 pairs or more, whose AUCs deviate by .15 at most: .1 is ten deviations. Kills: a
+    # word with the whole epsilon, losses with the sign turned, squared distances, gamma that is
+    # left out of the worst two words.
     generator = np.random.default_rng(3)
     words = generator.integers(0, SIZE, 240)
     attacker = TextAttacker(INDEX, Originals(np.arange(0, 241, 12), words))
