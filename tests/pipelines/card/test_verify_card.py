@@ -534,7 +534,7 @@ def test_words_that_noise_left_out_are_those_of_the_card(
 ) -> None:
     # Kills: a count of what noise left out that is read from the line itself.
     release = copied(kind)
-    edit_card(release, lambda c: c["guarantee"]["not_protected"].append(LEFT_OUT.format(5, 33)))
+    edit_card(release, lambda c: c["guarantee"]["not_protected"].append(LEFT_OUT.format(16, 33)))
     redress(release)
     assert "does not follow from the card" in refused(release)
 
