@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ import pytest
 from quietcorpus.indexes.tokenizer import NAME
 from quietcorpus.indexes.vectors import read
 from quietcorpus.indexes.word_index import open_index
+from quietcorpus.mechanisms.accounting.guarantees import UserPrivacy
 from quietcorpus.pipelines.prepare import word_index as index
 from quietcorpus.transforms.errors import InputError
 
@@ -282,8 +284,15 @@ def test_decimals_of_a_guarantee_are_its_rationals(tmp_path: Path, numbers: Any)
 
 def test_an_index_with_a_guarantee_of_ours(workspace: Workspace) -> None:
     # Kills: a check that refuses our own numbers; an index that was altered after it was built,
-    # under a release that could not be verified.
-    (workspace.folder / "promise.json").write_text(json.dumps(GUARANTEE | {"parameters": USERS}))
+    # under a release that could not be verified; our numbers under words of others.
+    own = UserPrivacy(Fraction(4), Fraction(1, 2))
+    ours = {"definition": own.definition, "unit": own.unit, "parameters": USERS}
+    promise = workspace.folder / "promise.json"
+    promise.write_text(json.dumps(GUARANTEE | ours | {"unit": "an author"}))
+    done = build(workspace, text(*GOOD), *PRIVATE, "--guarantee", "promise.json")
+    assert done.returncode == 2
+    assert "the parameters of another definition, or another unit" in done.stderr
+    promise.write_text(json.dumps(GUARANTEE | ours | {"statement": "No more than exp(4)."}))
     done = build(workspace, text(*GOOD), *PRIVATE, "--guarantee", "promise.json")
     assert done.returncode == 0, done.stderr
     path = workspace.folder / "made" / "index" / "manifest.json"
