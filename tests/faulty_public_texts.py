@@ -35,7 +35,7 @@ from quietcorpus.transforms.votes import Strata, Voting
 
 def unclipped_votes(patch: Patch) -> None:
     """The whole norm for each of a document's texts."""
-    patch.setattr(Votes, "weights", (STEPS,) * 5)
+    patch.setattr(Votes, "weight", STEPS)
 
 
 def half_vote_noise(patch: Patch) -> None:
@@ -74,7 +74,7 @@ def unclipped_pure_votes(patch: Patch) -> None:
     """The whole norm for each of a document's texts, under noise for one of them."""
     norm = PureVotes(5, Fraction(2)).norm
     patch.setattr(PureVotes, "norm", norm)
-    patch.setattr(PureVotes, "weights", (norm,) * 5)
+    patch.setattr(PureVotes, "weight", norm)
 
 
 def half_pure_noise(patch: Patch) -> None:

@@ -369,7 +369,7 @@ def test_an_audit_runs_and_can_fail(
     found = qc.audit(spec, confidence=SURE)
     assert found["passed"]
     assert [one["verdict"] for one in found["audits"]] == ["passed"] * 3
-    monkeypatch.setattr(Votes, "weights", (STEPS,) * 3)
+    monkeypatch.setattr(Votes, "weight", STEPS)
     assert not qc.audit(spec)["passed"]
 
 

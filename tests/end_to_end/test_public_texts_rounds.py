@@ -130,7 +130,7 @@ def test_an_audit_of_the_second_release_can_fail(
     spec = load_spec(str(rounds.workspace.spec(own)))
     found = qc.audit(spec, confidence=SURE)
     assert [one["verdict"] for one in found["audits"]] == ["passed"] * 3
-    monkeypatch.setattr(Votes, "weights", (512,) * 3)
+    monkeypatch.setattr(Votes, "weight", 512)
     assert not qc.audit(spec)["passed"]
 
 
