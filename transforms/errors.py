@@ -6,6 +6,7 @@ import datetime
 import functools
 import logging
 import os
+import traceback
 import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +24,8 @@ for _name in ("worker.operations", "portability.fn_api_runner.trigger_manager"):
     logging.getLogger(f"apache_beam.runners.{_name}").setLevel(logging.INFO)
 
 
+UNREDACTED = "QUIETCORPUS_UNREDACTED"
+"""The variable that is 1 where errors in DoFns keep their messages: for invented text alone."""
 MOST_SHOWN = 60
 """The most characters of a value that an error shows."""
 _WORDS = 8
@@ -178,6 +181,26 @@ def blamed(
     return kind(f"{place} {problem}".lstrip())
 
 
+class _Guard:
+    """The state of this process's guards."""
+
+    keeps_messages = False
+
+
+def keep_messages() -> None:
+    """Let errors in this process's DoFns keep their messages where the environment asks for it.
+
+    The local engine and its workers call this; no worker of a cluster does, whatever its
+    environment has.
+    """
+    _Guard.keeps_messages = is_unredacted()
+
+
+def is_unredacted() -> bool:
+    """Return whether the environment asks for errors that keep their messages."""
+    return os.environ.get(UNREDACTED) == "1"
+
+
 def redacted(
     process: Callable[_P, Iterator[Any]],
 ) -> Callable[_P, Iterator[Any]]:
@@ -191,6 +214,8 @@ def redacted(
         except (InputError, StageError) as error:
             failure = type(error)(*error.args)
         except Exception as error:  # the message of any other error may quote a document
+            if _Guard.keeps_messages:
+                traceback.print_exception(error)
             failure = _unforeseen(error)
         except (GeneratorExit, KeyboardInterrupt, SystemExit):
             raise
@@ -209,7 +234,8 @@ def redacted(
 def _unforeseen(error: Exception) -> StageError:
     if said := outage(error):
         return StoreUnavailable(f"a store fails at {_place(error)}: {said}; run again later")
-    return StageError(f"{type(error).__name__}{_said(error)} at {_place(error)}")
+    said = f": {error}" if _Guard.keeps_messages else _said(error)
+    return StageError(f"{type(error).__name__}{said} at {_place(error)}")
 
 
 def _said(error: BaseException) -> str:

@@ -7,7 +7,7 @@ import logging
 from dataclasses import dataclass, replace
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.transforms.errors import StageError
+from quietcorpus.transforms.errors import UNREDACTED, InputError, StageError, is_unredacted
 
 from ..card import model as card
 from ..card.parameters import NoiseEntry
@@ -95,6 +95,8 @@ def foresee(spec: Spec, kind: Kind) -> None:
     """Raise InputError if `hold` would refuse what a release costs; write nothing."""
     if spec.ledger is None:
         return
+    if is_unredacted():
+        raise InputError(f"{UNREDACTED}: expected no value beside a ledger, got 1; unset it")
     ledger = Ledger.open(spec.ledger.path)
     ledger.require_key()
     if ledger.state.of_release(spec.release) is None:

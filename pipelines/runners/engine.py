@@ -7,6 +7,7 @@ engine, so the network would decide which one runs.
 from __future__ import annotations
 
 import argparse
+import logging
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -25,12 +26,15 @@ from apache_beam.runners.runner import PipelineState, create_runner
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from quietcorpus.transforms.errors import (
+    UNREDACTED,
     InputError,
     NoisyOutcome,
     StageError,
     StoreUnavailable,
     Unavailable,
     WorkerLost,
+    is_unredacted,
+    keep_messages,
     key_shown,
     shown,
 )
@@ -59,6 +63,9 @@ _RAISED = re.compile(
 )
 
 
+_log = logging.getLogger("quietcorpus.engine")
+
+
 class GraphIsValid(Exception):
     """The end of a dry run: nothing was run, and there is nothing to publish."""
 
@@ -85,6 +92,15 @@ class Engine:
         self._worker_timeout = 60 * worker_timeout
         if workers < 1:
             raise InputError(f"workers: {workers} is not above zero")
+        if is_unredacted():
+            if not self.local:
+                raise InputError(f"{UNREDACTED}: expected no value on a cluster, got 1; unset it")
+            _log.warning(
+                f"{UNREDACTED}=1: errors show the private text that they quote; use it on invented "
+                "texts alone"
+            )
+        if self.local:
+            keep_messages()
         if not self.local and workers != 1:
             raise InputError("workers: only the local engine takes it; use the runner's own option")
         self.dry = bool(self._options.view_as(TestOptions).dry_run)

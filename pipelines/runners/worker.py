@@ -18,6 +18,8 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
+from quietcorpus.transforms.errors import keep_messages
+
 from . import fork_server
 
 _PATIENCE_SECONDS = 60
@@ -40,6 +42,7 @@ what threadpoolctl, scikit-learn and PyTorch set in the launcher when they are i
 
 def main() -> None:
     """Run the harness that the launcher's environment describes, while the launcher lives."""
+    keep_messages()
     if sys.argv[1:2] == ["serve"]:
         fork_server.become(_harness(_describe), OWN, parent=int(sys.argv[2]))
     else:

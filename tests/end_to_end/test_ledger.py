@@ -30,6 +30,15 @@ def corpus(workspace: Workspace) -> Workspace:
     return workspace
 
 
+def test_errors_are_not_unredacted_beside_a_ledger(corpus: Workspace) -> None:
+    # Kills: private text in the logs of a corpus whose budget is counted.
+    folder = opened(corpus)
+    corpus.environment["QUIETCORPUS_UNREDACTED"] = "1"
+    said = refusal(corpus.run("release", str(corpus.spec(spec("one")))))
+    assert said == "QUIETCORPUS_UNREDACTED: expected no value beside a ledger, got 1; unset it"
+    assert len(records(folder)) == 1
+
+
 @pytest.mark.slow
 def test_card_and_ledger_agree(corpus: Workspace) -> None:
     # Kills: a commit of another card, a card that names another record, a release that is counted

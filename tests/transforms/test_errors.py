@@ -15,7 +15,14 @@ from machine import ROOT
 import quietcorpus.pipelines.compose
 import quietcorpus.pipelines.kinds
 import quietcorpus.transforms
-from quietcorpus.transforms.errors import InputError, NoisyOutcome, StageError, redacted
+from quietcorpus.transforms.errors import (
+    UNREDACTED,
+    InputError,
+    NoisyOutcome,
+    StageError,
+    keep_messages,
+    redacted,
+)
 
 SECRET = "the patient's name"
 
@@ -159,6 +166,26 @@ def test_every_do_fn_of_the_project_is_guarded() -> None:
 def subclasses(kind: type) -> set[type]:
     direct = set(kind.__subclasses__())
     return direct.union(*map(subclasses, direct))
+
+
+def test_an_error_keeps_its_message_where_a_local_engine_asks_for_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Kills: a variable that every process with a guard obeys, a worker of a cluster included; a
+    # process that goes on to show messages once the variable is gone.
+    guarded = redacted(plainly)
+    monkeypatch.setenv(UNREDACTED, "1")
+    for asked in (False, True):
+        if asked:
+            keep_messages()
+        with pytest.raises(StageError) as caught:
+            list(guarded(SECRET))
+        assert (SECRET in str(caught.value), SECRET in capsys.readouterr().err) == (asked, asked)
+    monkeypatch.setenv(UNREDACTED, "0")
+    keep_messages()
+    with pytest.raises(StageError) as caught:
+        list(guarded(SECRET))
+    assert SECRET not in str(caught.value)
 
 
 def test_below_the_guard_an_error_keeps_its_message() -> None:

@@ -13,11 +13,13 @@ import apache_beam as beam
 import psutil
 import pytest
 from apache_beam.transforms.environments import python_sdk_dependencies
+from scripts import run_in
 
 from quietcorpus.pipelines.runners.engine import Engine, translated
 from quietcorpus.pipelines.terminal.observer import Observer
 from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.errors import (
+    UNREDACTED,
     InputError,
     NoisyOutcome,
     StageError,
@@ -203,3 +205,42 @@ def test_worker_processes_are_spoken_to_by_private_sockets(
     assert len(files) >= 4
     assert set(modes.values()) == {0o700}
     assert not any(place.exists() for place in modes)
+
+
+PLANTED = """
+import quietcorpus.transforms.histogram as module
+def fail(*given):
+    raise ValueError("planted")
+module._counted = fail
+"""
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.slow  # two releases each, one by workers of its own: 6 seconds
+def test_messages_are_kept_where_the_environment_asks_for_it(
+    workers: str, workspace: Workspace
+) -> None:
+    # Kills: a variable that workers do not obey, or of which nothing warns; a cluster that takes
+    # it; a message that is shown without it.
+    folder = workspace.folder / "planted"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(PLANTED)
+    workspace.environment["PYTHONPATH"] = str(folder)
+    workspace.json_lines(["hello quiet world"] * 3)
+    command = workspace.command(
+        "release", str(workspace.spec({"mechanism.histogram_epsilon": 1})), "--workers", workers
+    )
+    hidden = run_in(workspace, *command).stderr
+    assert "ValueError at histogram.py" in hidden
+    assert "planted" not in hidden.replace(str(folder), "")
+    workspace.environment[UNREDACTED] = "1"
+    shown = run_in(workspace, *command).stderr
+    assert "WARNING QUIETCORPUS_UNREDACTED=1: errors show the private text that they quote" in shown
+    assert "ValueError: planted at histogram.py:" in shown
+    assert ("Traceback" in shown) == (workers == "1")
+
+
+def test_no_cluster_keeps_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(UNREDACTED, "1")
+    with pytest.raises(InputError, match="QUIETCORPUS_UNREDACTED: expected no value on a cluster"):
+        Engine(["--runner=PrismRunner"], 1)
