@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.mechanisms.words.document_loss import brr_epsilon, madlib_epsilon
+from quietcorpus.mechanisms.words.document_loss import Flips, Noise
 
 DIMENSIONS, DELTA, DRAWS, ERRORS = 300, Fraction(1, 10**6), 10_000_000, 5.0
 CASES = [(10, 9, 1, 45.0), (10, 9, 20, 9.0), (10, 9, 200, 2.8), (5, 9, 200, 2.8), (1, 9, 200, 2.2)]
@@ -64,7 +64,7 @@ def main() -> None:
     print(f"{'epsilon':>7} {'d':>2} {'words':>5} {'worst':>7} {'bound':>9}  simulated")
     for epsilon, distance, words, towards in CASES:
         bound = float(
-            madlib_epsilon(DIMENSIONS, Fraction(epsilon), Fraction(distance), words, DELTA)
+            Noise(DIMENSIONS).document_epsilon(Fraction(epsilon), Fraction(distance), words, DELTA)
         )
         loss, weights = simulated(float(epsilon * distance), words, towards)
         low, high = (
@@ -78,10 +78,10 @@ def main() -> None:
     print("seconds for documents of 1,000 words")
     for epsilon, distance, words in TIMED:
         start = time.perf_counter()
-        madlib_epsilon(DIMENSIONS, Fraction(epsilon), Fraction(distance), words, DELTA)
+        Noise(DIMENSIONS).document_epsilon(Fraction(epsilon), Fraction(distance), words, DELTA)
         print(f"madlib, epsilon {epsilon:>2}, d {distance}: {time.perf_counter() - start:.2f} s")
     start = time.perf_counter()
-    brr_epsilon(Fraction(7, 10), Fraction(128), 1000, DELTA)
+    Flips().document_epsilon(Fraction(7, 10), Fraction(128), 1000, DELTA)
     print(f"brr, epsilon 0.7, 128 bits: {time.perf_counter() - start:.2f} s")
 
 

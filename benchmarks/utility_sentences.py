@@ -41,12 +41,13 @@ from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.sentences.deep_candidate import DeepCandidate, Utility
 from quietcorpus.mechanisms.sentences.projected_mean import NoisyProjections, ProjectedMean
 from quietcorpus.mechanisms.sentences.truncation import Box, NoisyMeans, Truncation
+from quietcorpus.mechanisms.words.madlib import Madlib
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.privatizers.embedded_words import EmbeddedWordsParameters
 from quietcorpus.transforms.privatizers.sentences import ball, utilities
-from quietcorpus.transforms.privatizers.words import WordMechanism, WordsParameters
+from quietcorpus.transforms.privatizers.words import WordsParameters
 from quietcorpus.transforms.reading.documents import Documents
 
 EPSILONS = (3, 6, 10, 15, 25)
@@ -141,7 +142,7 @@ class Experiment:
         if shared:
             distance = self.words.open().manifest.distances["euclidean"]["mean"]
             epsilon /= Fraction(distance) * WORDS_A_SENTENCE
-        words = WordsParameters(WordMechanism.MADLIB, epsilon, "word", "drop", self.words)
+        words = WordsParameters(Madlib(), epsilon, "word", "drop", self.words)
         parameters = EmbeddedWordsParameters(words, most, encoder, self.embeddings.shape[1])
         key = ReleaseKey.derive(draw.to_bytes(32, "big"), f"madlib-{epsilon}-{most}", b"")
         privatizer = parameters.privatizer(key)

@@ -36,14 +36,18 @@ from quietcorpus.indexes.search import EXACT, Searching
 from quietcorpus.indexes.tokenizer import tokenize
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.words.brr import BinaryRandomizedResponse
+from quietcorpus.mechanisms.words.madlib import Madlib
+from quietcorpus.mechanisms.words.mechanism import WordMechanism
 from quietcorpus.pipelines.kinds.words.calibrate import read_search
 from quietcorpus.pipelines.prepare.distances import matched
 from quietcorpus.transforms.artefacts.word_index import IndexSource
-from quietcorpus.transforms.privatizers.words import WordMechanism, WordPrivatizer, WordsParameters
+from quietcorpus.transforms.privatizers.words import WordPrivatizer, WordsParameters
 from quietcorpus.transforms.reading.documents import Documents
 
 TRAINING, TEST, LONGEST = 5_000, 10_000, 200
 EPSILONS = (6, 10, 15, 20)
+BRR = BinaryRandomizedResponse()
 PROTOTYPE = {"madlib": (0.585, 0.706, 0.795, 0.831), "brr": (0.723, 0.832, 0.838, 0.839)}
 WAYS = {"madlib": "Madlib", "mean": "BRR, equal mean loss", "unchanged": "BRR, as many unchanged"}
 SAMPLE = 300  # reviews, to match by the share of unchanged words
@@ -82,16 +86,19 @@ def main() -> None:
             mean = experiment.matched_by_mean(epsilon)
             found = once(
                 f"madlib {epsilon} {draw}",
-                lambda e=epsilon: experiment.run(WordMechanism.MADLIB, Fraction(e)),
+                lambda e=epsilon: experiment.run(Madlib(), Fraction(e)),
             )
-            once(f"mean {epsilon} {draw}", lambda e=mean: experiment.run(WordMechanism.BRR, e))
+            once(
+                f"mean {epsilon} {draw}",
+                lambda e=mean: experiment.run(BRR, e),
+            )
             same = once(
                 f"match {epsilon}",
                 lambda u=found["unchanged"]: {"epsilon": experiment.matched_by_unchanged(u)},
             )
             once(
                 f"unchanged {epsilon} {draw}",
-                lambda e=same["epsilon"]: experiment.run(WordMechanism.BRR, Fraction(e)),
+                lambda e=same["epsilon"]: experiment.run(BRR, Fraction(e)),
             )
     report(results, given.draws, Path(given.output))
 
@@ -110,9 +117,7 @@ def compare_engines(
             runs = [
                 once(
                     f"{searching} {epsilon} {draw}",
-                    lambda e=epsilon, s=searching: experiment.run(
-                        WordMechanism.MADLIB, Fraction(e), s
-                    ),
+                    lambda e=epsilon, s=searching: experiment.run(Madlib(), Fraction(e), s),
                 )
                 for draw in range(draws)
             ]
@@ -178,11 +183,10 @@ class Experiment:
         mechanism: WordMechanism,
         epsilon: Fraction,
         searching: Searching = EXACT,
-        tuning: Fraction | None = None,
     ) -> dict[str, float]:
         """Release the training reviews; return accuracy, share of unchanged words, and speed."""
         begun = time.process_time()
-        texts, unchanged = self._release(mechanism, epsilon, self.training, searching, tuning)
+        texts, unchanged = self._release(mechanism, epsilon, self.training, searching)
         spent = time.process_time() - begun
         return {
             "epsilon": float(epsilon),
@@ -195,8 +199,8 @@ class Experiment:
         """Return BRR's epsilon of equal mean loss."""
         return matched(
             Fraction(epsilon),
-            WordMechanism.MADLIB,
-            WordMechanism.BRR,
+            Madlib(),
+            BRR,
             "mean",
             self._index.manifest,
         )
@@ -206,7 +210,7 @@ class Experiment:
         low, high = 0.01, 8.0
         for _ in range(12):
             middle = (low + high) / 2
-            _, found = self._release(WordMechanism.BRR, Fraction(middle), self.training[:SAMPLE])
+            _, found = self._release(BRR, Fraction(middle), self.training[:SAMPLE])
             low, high = (middle, high) if found < share else (low, middle)
         return (low + high) / 2
 
@@ -216,11 +220,8 @@ class Experiment:
         epsilon: Fraction,
         texts: list[str],
         searching: Searching = EXACT,
-        tuning: Fraction | None = None,
     ) -> tuple[list[str], float]:
-        parameters = WordsParameters(
-            mechanism, epsilon, "word", "drop", self._source, searching, tuning=tuning
-        )
+        parameters = WordsParameters(mechanism, epsilon, "word", "drop", self._source, searching)
         key = ReleaseKey.derive(os.urandom(32), "utility", b"")
         privatizer = WordPrivatizer(parameters, self._index, key)
         documents = Documents(

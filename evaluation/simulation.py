@@ -7,22 +7,37 @@ a mechanism, but not in an estimate: the draws of any one word are independent o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from fractions import Fraction
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from quietcorpus.indexes.engines import vector_search
 from quietcorpus.indexes.hamming import HammingSearch
-from quietcorpus.indexes.search import Search, VectorSearch
+from quietcorpus.indexes.search import EXACT, Search, VectorSearch
 from quietcorpus.indexes.within import Within
-from quietcorpus.mechanisms.words.vickrey import choice
+from quietcorpus.indexes.word_index import WordIndex
+from quietcorpus.mechanisms.words.mechanism import DrawnWord, NoisyWord, WordMechanism
 
 from .max_plus import GROUP, improve
 
 _DRAWS_AT_ONCE = 1024  # a group of rows of so many float32 stays in the first-level cache
 _QUERIES_TOGETHER = 2048  # searches may be faster, the more queries they get
 _WORDS_AT_ONCE = 32 * GROUP  # with the draws, a tile that fits the second-level cache
+
+
+Choice = Callable[[Any, npt.NDArray[Any], npt.NDArray[np.float64]], npt.NDArray[np.int32]]
+"""A function of a search, noisy points and uniforms that chooses the word of each point."""
+
+
+def nearest(search: Search, points: npt.NDArray[Any], _: object) -> npt.NDArray[np.int32]:
+    """Choose the nearest word."""
+    return search.nearest(points)
+
+
+def choice_of(mechanism: NoisyWord) -> Choice:
+    """Return the choice of a mechanism that adds noise."""
+    return nearest if mechanism.takes_nearest else mechanism.imitated
 
 
 class Simulator(Protocol):
@@ -47,8 +62,25 @@ class Simulator(Protocol):
         """
 
 
-class MadlibSimulator:
-    """Madlib (Feyisetan et al., WSDM 2020): the word nearest to phi(w) + z / epsilon.
+def simulator(
+    mechanism: WordMechanism, index: WordIndex, search: VectorSearch | None = None
+) -> Simulator:
+    """Return a simulator of a mechanism on the index's words, for estimates.
+
+    `search` is the release's, if it is approximate; all others find what exact search finds.
+    """
+    match mechanism:
+        case NoisyWord(part="codes"):
+            return CodeSimulator(index.codes)
+        case NoisyWord():
+            return VectorSimulator(index.vectors, search, choice_of(mechanism))
+        case DrawnWord():
+            return WeightSimulator(mechanism, index.vectors)
+    raise TypeError(f"{mechanism.name} adds no noise, and draws by no weights")
+
+
+class VectorSimulator:
+    """Noise on vectors (Feyisetan et al., WSDM 2020): the word found for phi(w) + z / epsilon.
 
     With score_j(q) = q . y_j - ||y_j||^2 / 2, the nearest word is the one of the largest score, and
     epsilon score_j(phi + z / epsilon) = epsilon score_j(phi) + z . y_j. The first term is a small
@@ -58,16 +90,23 @@ class MadlibSimulator:
     the lowest id is taken.
 
     That is what exact search finds, without searching. Of another search only its answers are
-    known, so every draw is searched for, as in a release.
+    known, and a choice among several words needs their distances: so every draw is searched for
+    then, as in a release.
     """
 
-    def __init__(self, vectors: npt.NDArray[np.float32], search: Search | None = None) -> None:
+    def __init__(
+        self,
+        vectors: npt.NDArray[np.float32],
+        search: VectorSearch | None = None,
+        choice: Choice = nearest,
+    ) -> None:
         """Keep `vectors`, float32 (V, d), without a copy, so that they may be mapped.
 
         `search` is the search that finds words; None for any that finds what exact search finds.
         """
-        self._vectors = vectors
-        self._search = search
+        self._vectors, self._search, self._choice = vectors, search, choice
+        if choice is not nearest and search is None:
+            self._search = vector_search(EXACT, vectors)
         self._centre = vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
 
     @property
@@ -85,7 +124,7 @@ class MadlibSimulator:
         """See `Simulator`; epsilon is per unit of Euclidean distance."""
         noise = unit_noise(self._vectors.shape[1], draws, generator)
         if self._search is not None:
-            return searched(self._search.nearest, self._vectors, words, epsilons, noise)
+            return self._searched(self._search, words, epsilons, noise, generator)
         origins = self._vectors[words] - self._centre
         parts = [
             self._nearest(origins, epsilons, noise[start : start + _DRAWS_AT_ONCE])
@@ -117,62 +156,26 @@ class MadlibSimulator:
                 improve(scaled, drawn, best[e], group, found[e], np.int32(start))
         return found
 
-
-class VickreySimulator:
-    """Madlib's noise, and Vickrey's choice of the two nearest words (Xu et al. 2021).
-
-    The choice needs both distances, so that every draw is searched for, as in a release.
-    """
-
-    def __init__(
-        self, vectors: npt.NDArray[np.float32], search: VectorSearch, tuning: Fraction
-    ) -> None:
-        """Keep `vectors`, float32 (V, d), uncopied, the search that finds words, and t."""
-        self._vectors, self._search, self._tuning = vectors, search, tuning
-
-    @property
-    def size(self) -> int:
-        """Return the number of words."""
-        return len(self._vectors)
-
-    def outputs(
+    def _searched(
         self,
+        search: VectorSearch,
         words: npt.NDArray[np.int64],
         epsilons: Sequence[float],
-        draws: int,
+        noise: npt.NDArray[np.float32],
         generator: np.random.Generator,
     ) -> npt.NDArray[np.int32]:
-        """See `Simulator`; epsilon is per unit of Euclidean distance."""
-        noise = unit_noise(self._vectors.shape[1], draws, generator)
-        uniforms = generator.random(draws)
-
-        def find(queries: npt.NDArray[np.float32]) -> npt.NDArray[np.int32]:
-            coins = np.tile(uniforms, len(queries) // draws)
-            return choice(*self._search.several(queries, 2), self._tuning, coins)
-
-        return searched(find, self._vectors, words, epsilons, noise)
-
-
-def searched(
-    find: Callable[[npt.NDArray[np.float32]], npt.NDArray[np.int32]],
-    vectors: npt.NDArray[np.float32],
-    words: npt.NDArray[np.int64],
-    epsilons: Sequence[float],
-    noise: npt.NDArray[np.float32],
-) -> npt.NDArray[np.int32]:
-    """Find the words of noisy vectors, int32 (E, n, draws); each query is one word's, and a draw's.
-
-    `find` gets whole words' queries, those of each in the order of the draws.
-    """
-    outputs = np.empty((len(epsilons), len(words), len(noise)), dtype=np.int32)
-    together = max(1, _QUERIES_TOGETHER // len(noise))
-    for e, epsilon in enumerate(epsilons):
-        scaled = noise / np.float32(epsilon)
-        for start in range(0, len(words), together):
-            own = vectors[words[start : start + together]]
-            queries = (own[:, None] + scaled[None]).reshape(-1, own.shape[1])
-            outputs[e, start : start + together] = find(queries).reshape(len(own), len(noise))
-    return outputs
+        """Find the word of each noisy vector; the choices of a draw share its uniform."""
+        draws, uniforms = len(noise), generator.random(len(noise))
+        outputs = np.empty((len(epsilons), len(words), draws), dtype=np.int32)
+        together = max(1, _QUERIES_TOGETHER // draws)
+        for e, epsilon in enumerate(epsilons):
+            scaled = noise / np.float32(epsilon)
+            for start in range(0, len(words), together):
+                own = self._vectors[words[start : start + together]]
+                queries = (own[:, None] + scaled[None]).reshape(-1, own.shape[1])
+                found = self._choice(search, queries, np.tile(uniforms, len(own)))
+                outputs[e, start : start + together] = found.reshape(len(own), draws)
+        return outputs
 
 
 def unit_noise(
@@ -187,16 +190,12 @@ def unit_noise(
     return (normal * scale[:, None]).astype(np.float32)
 
 
-class DistanceSimulator:
-    """A draw of word x by the weight exp(-epsilon min(d(w, x), gamma) / 2).
+class WeightSimulator:
+    """A draw of a word by weights. Laws are computed whole, in float64, and inverted."""
 
-    This is TEM (Carvalho et al. 2021) and, with an infinite gamma, the exponential mechanism over
-    the vocabulary (Yue et al. 2021). Laws are computed whole, in float64, and inverted.
-    """
-
-    def __init__(self, vectors: npt.NDArray[np.float32], gamma: Callable[[float], float]) -> None:
-        """Keep `vectors`, float32 (V, d), uncopied; `gamma` is a function of epsilon."""
-        self._distances, self._gamma = Within(vectors), gamma
+    def __init__(self, mechanism: DrawnWord, vectors: npt.NDArray[np.float32]) -> None:
+        """Keep `vectors`, float32 (V, d), uncopied."""
+        self._mechanism, self._distances = mechanism, Within(vectors)
 
     @property
     def size(self) -> int:
@@ -217,15 +216,14 @@ class DistanceSimulator:
             _, _, squares = self._distances.within(np.array([word]), np.inf)
             distances = np.sqrt(squares)
             for e, epsilon in enumerate(epsilons):
-                counted = np.minimum(distances, self._gamma(epsilon))
-                sums = np.cumsum(np.exp(-epsilon / 2 * counted))
+                sums = np.cumsum(self._mechanism.weights(epsilon, distances, self.size))
                 found = np.searchsorted(sums, uniforms * sums[-1], side="right")
                 outputs[e, i] = np.minimum(found, self.size - 1)
         return outputs
 
 
-class BrrSimulator:
-    """BRR (Carvalho et al., ICML 2021 workshop): the code nearest to one with random flips.
+class CodeSimulator:
+    """Flips of a code's bits (Carvalho et al., ICML 2021 workshop): the code nearest to the noisy.
 
     Every bit flips with probability 1 / (1 + exp(epsilon)); of several nearest codes, the lowest id
     is taken.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 
@@ -20,6 +22,17 @@ from .search import (
     Searching,
     VectorSearch,
 )
+
+if TYPE_CHECKING:
+    from .word_index import WordIndex
+
+
+def part_search(searching: Searching, index: WordIndex, part: str) -> Search:
+    """Return the search of an index's vectors or codes; raises SearchError as the two below do."""
+    if part == "codes":
+        return code_search(searching, index.codes)
+    lists = index.lists if searching.approximate else None
+    return vector_search(searching, index.vectors, lists)
 
 
 def vector_search(

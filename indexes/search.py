@@ -40,6 +40,8 @@ VECTOR_ENGINES = (
     SearchEngine.FAISS_IVF,
 )
 CODE_ENGINES = SearchEngine.EXACT, SearchEngine.FAISS_BINARY_FLAT
+ENGINES = {"vectors": VECTOR_ENGINES, "codes": CODE_ENGINES}
+"""The engines that search a part of an index."""
 
 
 class SearchError(ValueError):

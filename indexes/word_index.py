@@ -103,6 +103,10 @@ class WordIndex:
             raise ArtefactError("was opened without its codes")
         return self._codes
 
+    def points(self, part: str) -> npt.NDArray[Any]:
+        """Return the vectors or the codes, as `part` names them."""
+        return self.codes if part == "codes" else self.vectors
+
     @cached_property
     def lists(self) -> InvertedLists | None:
         """Return the inverted lists, opened when they are first needed; None if there are none.

@@ -26,6 +26,8 @@ BITS, SEED = 256, 1
 FORMAT = "quietcorpus-index"
 METRICS = EUCLIDEAN, HAMMING = "euclidean", "hamming"
 """The keys of `distances`; `mean`, `maximum` and `largest_met` are rationals, as text."""
+METRIC_OF = {"vectors": EUCLIDEAN, "codes": HAMMING}
+"""The metric of a part's points."""
 Part = Literal["vectors", "codes", "search"]
 """The arrays beside the words, of which a mechanism reads one, and the lists of its search."""
 FILE_OF: Mapping[Part, str] = {"vectors": "vectors.npy", "codes": "codes.npy"}

@@ -35,6 +35,7 @@ from quietcorpus.transforms.errors import MOST_SHOWN, InputError, is_text, shown
 
 if TYPE_CHECKING:
     from quietcorpus.indexes.tokenizers import Tokenizer
+    from quietcorpus.mechanisms.words.mechanism import WordMechanism
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -216,6 +217,18 @@ def one_of(name: str, value: object, allowed: Sequence[str]) -> None:
     """Raise InputError for an argument that is none of these."""
     if value not in allowed:
         raise InputError(f"{name}: {shown(value)} is not known; give one of {', '.join(allowed)}")
+
+
+def given_mechanism(name: str, **options: Number | None) -> WordMechanism:
+    """Return a word mechanism with the options that are given; raise InputError for one not its."""
+    from quietcorpus.mechanisms.words.registry import names, word_mechanism
+
+    one_of("mechanism", name, names())
+    given = {key: None if number is None else exact(number) for key, number in options.items()}
+    try:
+        return word_mechanism(name, **given)
+    except ValueError as error:
+        raise InputError(str(error)) from None
 
 
 def whole(least: int = 1, most: int | None = None, /, **given: object) -> None:

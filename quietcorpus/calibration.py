@@ -12,6 +12,7 @@ from .arguments import (
     checked,
     exact,
     exact_numbers,
+    given_mechanism,
     named_tokenizer,
     whole,
 )
@@ -31,7 +32,7 @@ def calibrate_words(
     index: Place,
     output: Place,
     *,
-    mechanism: Literal["madlib", "vickrey", "brr", "tem", "exponential"],
+    mechanism: str,
     epsilons: Sequence[Number],
     words: int | None = 10_000,
     draws: int = 1000,
@@ -57,7 +58,7 @@ def calibrate_words(
     Args:
         index: a word index.
         output: an empty place for the results.
-        mechanism: the mechanism to measure.
+        mechanism: the mechanism to measure: `madlib`, `vickrey`, `brr`, `tem` or `exponential`.
         epsilons: the grid of values, each per unit of distance.
         words: the number of words to measure; None for all.
         draws: the number of draws for each word and epsilon.
@@ -101,17 +102,11 @@ def calibrate_words(
     from quietcorpus.pipelines.kinds.words.calibrate_report import WordSettings
     from quietcorpus.pipelines.prepare.weights import read_weights
     from quietcorpus.transforms.artefacts.word_index import IndexSource
-    from quietcorpus.transforms.privatizers.words import (
-        WordMechanism,
-        given_truncation,
-        given_tuning,
-        parts_read,
-    )
+    from quietcorpus.transforms.privatizers.words import parts_read
 
     grid, exact_eta, exact_share = exact_numbers(epsilons), exact(eta), exact(share)
     unchanged = None if unchanged_at_most is None else exact(unchanged_at_most)
-    chosen = WordMechanism(mechanism)
-    gamma = given_truncation(chosen, None if truncation is None else exact(truncation))
+    chosen = given_mechanism(mechanism, truncation=truncation, tuning=tuning)
     searching = EXACT if search is None else job.read_search("search", search)
     parts = parts_read(chosen, searching)
     opened = IndexSource.resolve("index", absolute(index)).open(*parts)
@@ -134,8 +129,6 @@ def calibrate_words(
             None if document_delta is None else exact(document_delta),
             document_words,
         ),
-        truncation=gamma,
-        tuning=given_tuning(chosen, None if tuning is None else exact(tuning)),
     )
     return job.calibrate(
         opened, absolute(output), settings, backend=engine, workers=workers, progress=progress

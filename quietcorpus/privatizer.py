@@ -20,16 +20,13 @@ from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.artefacts.local_index import LocalIndex
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.words import (
-    WordMechanism,
     WordPrivatizer,
     WordsParameters,
-    given_truncation,
-    given_tuning,
     parts_read,
 )
 from quietcorpus.transforms.reading.documents import Documents
 
-from .arguments import Number, checked, exact
+from .arguments import Number, checked, exact, given_mechanism
 from .compiled import load_numba
 from .places import Place
 
@@ -74,7 +71,7 @@ class Privatizer:
     def __init__(
         self,
         index: Place,
-        mechanism: Literal["madlib", "vickrey", "brr", "tem", "exponential"],
+        mechanism: str,
         epsilon: Number,
         *,
         per: Literal["word", "document"] = "word",
@@ -90,7 +87,7 @@ class Privatizer:
 
         Args:
             index: a folder of this machine, as `quietcorpus index build` makes it.
-            mechanism: the mechanism; `brr` reads codes alone.
+            mechanism: `madlib`, `vickrey`, `brr`, which reads codes alone, `tem` or `exponential`.
             epsilon: per unit of distance, of every word, or of a text's words together.
             per: whether each word has the whole of epsilon, or a text's words share it equally.
             out_of_vocabulary: leave out a word that the index lacks, or put a random word there.
@@ -107,9 +104,7 @@ class Privatizer:
         if "://" in folder:
             raise InputError(f"index: {folder} is not a local folder; fetch the index first")
         load_numba()
-        chosen = WordMechanism(mechanism)
-        gamma = given_truncation(chosen, None if truncation is None else exact(truncation))
-        t = given_tuning(chosen, None if tuning is None else exact(tuning))
+        chosen = given_mechanism(mechanism, truncation=truncation, tuning=tuning)
         local = LocalIndex.resolve(folder)
         opened = local.open(*parts_read(chosen))
         try:
@@ -123,8 +118,6 @@ class Privatizer:
             out_of_vocabulary,
             local,
             tokenizer=tokenizer,
-            truncation=gamma,
-            tuning=t,
         )
         self.guarantee = parameters.guarantee
         self._words = WordPrivatizer(parameters, opened, ReleaseKey.fresh())

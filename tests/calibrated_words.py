@@ -15,19 +15,20 @@ from quietcorpus.indexes.tokenizer import NAME
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.indexes.word_index import WordIndex, open_index, save
 from quietcorpus.indexes.word_index_manifest import IndexManifest
+from quietcorpus.mechanisms.words.mechanism import WordMechanism
+from quietcorpus.mechanisms.words.registry import options, word_mechanism
 from quietcorpus.pipelines.kinds.words.calibrate_report import WordSettings
 from quietcorpus.pipelines.prepare.distances import summary
-from quietcorpus.transforms.privatizers.words import WordMechanism
 
 FILES = ["calibration.json", "calibration.parquet", "calibration.png", "calibration.svg"]
 WORDS = ["".join(letters) for letters in itertools.product(string.ascii_lowercase, repeat=2)]
 HALF = Fraction(1, 2)
 GRIDS = {
-    WordMechanism.MADLIB: (Fraction(2), Fraction(13, 2), Fraction(20)),
-    WordMechanism.VICKREY: (Fraction(2), Fraction(13, 2), Fraction(20)),
-    WordMechanism.BRR: (Fraction(1, 4), Fraction(1, 2), Fraction(1)),
-    WordMechanism.TEM: (Fraction(2), Fraction(13, 2), Fraction(20)),
-    WordMechanism.EXPONENTIAL: (Fraction(2), Fraction(13, 2), Fraction(20)),
+    "madlib": (Fraction(2), Fraction(13, 2), Fraction(20)),
+    "vickrey": (Fraction(2), Fraction(13, 2), Fraction(20)),
+    "brr": (Fraction(1, 4), Fraction(1, 2), Fraction(1)),
+    "tem": (Fraction(2), Fraction(13, 2), Fraction(20)),
+    "exponential": (Fraction(2), Fraction(13, 2), Fraction(20)),
 }
 
 
@@ -56,11 +57,15 @@ def make_index(folder: Path, count: int = 300) -> WordIndex:
     return open_index(str(folder))
 
 
-def small(mechanism: WordMechanism, **changes: Any) -> WordSettings:
+def mechanism_of(name: str, **given: Fraction) -> WordMechanism:
+    own = {"tuning": HALF} if name == "vickrey" else {}
+    return word_mechanism(name, **own, **given)
+
+
+def small(mechanism: str, **changes: Any) -> WordSettings:
+    own = {key: changes.pop(key) for key in options() if key in changes}
     given = {"epsilons": GRIDS[mechanism], "words": 150, "draws": 120, "seed": 7}
-    if mechanism is WordMechanism.VICKREY:
-        given["tuning"] = HALF
-    return WordSettings(mechanism, **(given | changes))
+    return WordSettings(mechanism_of(mechanism, **own), **(given | changes))
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -40,6 +40,12 @@ from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
 from quietcorpus.mechanisms.votes.ballots import Ballots
 from quietcorpus.mechanisms.votes.pure_votes import PureNorms, PureVotes
 from quietcorpus.mechanisms.votes.votes import Votes
+from quietcorpus.mechanisms.words.brr import BinaryRandomizedResponse
+from quietcorpus.mechanisms.words.madlib import Madlib
+from quietcorpus.mechanisms.words.mechanism import WordMechanism
+from quietcorpus.mechanisms.words.tem import TruncatedExponential
+from quietcorpus.mechanisms.words.vickrey import Vickrey
+from quietcorpus.mechanisms.words.word_exponential import WordExponential
 from quietcorpus.pipelines.audit.inputs import made_up_words
 from quietcorpus.pipelines.jobs.user_budgets import BudgetedUsers
 from quietcorpus.pipelines.kinds.bag_of_words import checks as audit_bags
@@ -65,7 +71,7 @@ from quietcorpus.transforms.artefacts.pool import PoolSource
 from quietcorpus.transforms.privatizers.bags import BagOfWordsParameters
 from quietcorpus.transforms.privatizers.embedded_words import EmbeddedWordsParameters
 from quietcorpus.transforms.privatizers.longest import Longest
-from quietcorpus.transforms.privatizers.words import WordMechanism, WordsParameters
+from quietcorpus.transforms.privatizers.words import WordsParameters
 from quietcorpus.transforms.users.votes import UserVoting
 from quietcorpus.transforms.votes import Strata, Voting
 
@@ -202,61 +208,57 @@ def released_words(parameters: WordsParameters) -> Audits:
 
 
 def madlib() -> Audits:
-    return released_words(words_of(WordMechanism.MADLIB, Fraction(4)))
+    return released_words(words_of(Madlib(), Fraction(4)))
 
 
 def spacious() -> Audits:
     """Madlib in 30 dimensions."""
-    return released_words(words_of(WordMechanism.MADLIB, Fraction(12), index=ROOMY))
+    return released_words(words_of(Madlib(), Fraction(12), index=ROOMY))
 
 
 def drawn_unknown() -> Audits:
     """Madlib, with a uniform word for one that the index lacks, and documents cut to two words."""
-    given = words_of(
-        WordMechanism.MADLIB, Fraction(4), out_of_vocabulary="draw", longest=Longest(2, "cut")
-    )
+    given = words_of(Madlib(), Fraction(4), out_of_vocabulary="draw", longest=Longest(2, "cut"))
     return released_words(given)
 
 
 def brr() -> Audits:
-    return released_words(words_of(WordMechanism.BRR, Fraction(1)))
+    return released_words(words_of(BinaryRandomizedResponse(), Fraction(1)))
 
 
 def in_lists() -> Audits:
     """Madlib by approximate search, in one of two lists."""
     search = Searching(SearchEngine.FAISS_IVF, probes=1)
-    given = words_of(WordMechanism.MADLIB, Fraction(4), index=LISTED, search=search)
+    given = words_of(Madlib(), Fraction(4), index=LISTED, search=search)
     return released_words(given)
 
 
 def one_of_two() -> Audits:
     """Vickrey's choice of the two nearest words."""
-    return released_words(words_of(WordMechanism.VICKREY, Fraction(4), tuning=Fraction(1, 10)))
+    return released_words(words_of(Vickrey(Fraction(1, 10)), Fraction(4)))
 
 
 def shared_epsilon() -> Audits:
-    return released_words(words_of(WordMechanism.MADLIB, Fraction(4), "document"))
+    return released_words(words_of(Madlib(), Fraction(4), "document"))
 
 
 def many_words() -> Audits:
-    return released_words(words_of(WordMechanism.MADLIB, Fraction(12), index=LARGE))
+    return released_words(words_of(Madlib(), Fraction(12), index=LARGE))
 
 
 def near_words() -> Audits:
     """TEM on the line of `TEM_POINTS`, as it is released."""
-    return released_words(
-        words_of(WordMechanism.TEM, Fraction(4), index=LINE, truncation=Fraction(1, 2))
-    )
+    return released_words(words_of(TruncatedExponential(Fraction(1, 2)), Fraction(4), index=LINE))
 
 
 def far_words() -> Audits:
     """The exponential mechanism on the same line."""
-    return released_words(words_of(WordMechanism.EXPONENTIAL, Fraction(4), index=LINE))
+    return released_words(words_of(WordExponential(), Fraction(4), index=LINE))
 
 
 def all_words() -> Audits:
     """The exponential mechanism over a vocabulary of 2,000 words."""
-    return released_words(words_of(WordMechanism.EXPONENTIAL, Fraction(1), index=WIDE))
+    return released_words(words_of(WordExponential(), Fraction(1), index=WIDE))
 
 
 def candidates() -> Audits:
@@ -296,7 +298,7 @@ def truncation() -> Audits:
 
 
 def embedded_words() -> Audits:
-    given = words_of(WordMechanism.MADLIB, Fraction(4))
+    given = words_of(Madlib(), Fraction(4))
     encoder = parameters("similarity").encoder
     return [besides_words(EmbeddedWordsParameters(given, 3, encoder, 1), INDEX.vocabulary.terms)]
 

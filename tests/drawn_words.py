@@ -16,10 +16,10 @@ from quietcorpus.mechanisms.words.word_exponential import WordExponential
 EPSILON, GAMMA = Fraction(2), Fraction(3, 2)
 WORDS, DIMENSIONS = 60, 3
 DECLINES = {
-    "tem": TruncatedExponential(EPSILON, GAMMA).decline,
-    "tem beyond its table": TruncatedExponential(Fraction(9), Fraction(3)).decline,
-    "exponential": WordExponential(EPSILON).decline,
-    "exponential beyond its table": WordExponential(Fraction(9)).decline,
+    "tem": TruncatedExponential(GAMMA).decline(EPSILON, WORDS),
+    "tem beyond its table": TruncatedExponential(Fraction(3)).decline(Fraction(9), WORDS),
+    "exponential": WordExponential().decline(EPSILON, WORDS),
+    "exponential beyond its table": WordExponential().decline(Fraction(9), WORDS),
 }
 ROOM = np.random.default_rng(7).normal(size=(WORDS, DIMENSIONS)).astype(np.float32)
 """Vectors; which ones they are matters to no test."""

@@ -30,14 +30,13 @@ from planting import Faults, of, without_place
 import quietcorpus.mechanisms.words.brr
 import quietcorpus.mechanisms.words.distance_draws
 import quietcorpus.mechanisms.words.madlib
-import quietcorpus.mechanisms.words.tem
 import quietcorpus.mechanisms.words.vickrey
-import quietcorpus.transforms.privatizers.words
 from quietcorpus.indexes.faiss_ivf import ListSearch
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.indexes.within import Within
 from quietcorpus.mechanisms.keystream import Keystream
 from quietcorpus.mechanisms.words.distance_draws import Decline, DistanceDraws, Table
+from quietcorpus.mechanisms.words.mechanism import NoiseDrawer, Randomness, TabledWord
 from quietcorpus.transforms.privatizers.longest import Longest
 from quietcorpus.transforms.privatizers.rows import Released
 from quietcorpus.transforms.privatizers.words import WordPrivatizer
@@ -57,7 +56,7 @@ def entry_at_the_word(patch: Patch) -> None:
         queries = quietcorpus.mechanisms.words.madlib.perturb(
             vectors, epsilons, which, self._stream, parts
         )
-        search = self._search
+        search = self.drawer._search  # type: ignore[attr-defined]
         assert isinstance(search, ListSearch)
         found = np.full((len(words), 1), -1, dtype=np.int32)
         search._nearest(queries, search.entries(vectors), found, np.full((len(words), 1), np.inf))
@@ -69,14 +68,15 @@ def entry_at_the_word(patch: Patch) -> None:
 def without_itself(patch: Patch) -> None:
     """Vickrey's choice of the two nearest of the *other* words, as a public library has it."""
 
-    def drawn(self: WordPrivatizer, words: Any, epsilons: Any, which: Any, parts: Any) -> Any:
-        ids, squares = self._vectors.several(self.noisy(words, epsilons, which, parts), 3)
+    def drawn(self: NoiseDrawer, words: Any, noise: Randomness) -> Any:
+        ids, squares = self._search.several(self.noisy(words, noise), 3)
         places = np.arange(2) + (ids[:, :1] == words[:, None])
         two = (np.take_along_axis(each, places, axis=1) for each in (ids, squares))
-        tuning = self._parameters.tuning
-        return quietcorpus.mechanisms.words.vickrey.chosen(*two, tuning, self._stream, parts)  # type: ignore[arg-type]
+        tuning = self._mechanism.tuning  # type: ignore[attr-defined]
+        bits = noise.stream, noise.addresses
+        return quietcorpus.mechanisms.words.vickrey.chosen(*two, tuning, *bits)  # type: ignore[arg-type]
 
-    patch.setattr(WordPrivatizer, "_drawn", drawn)
+    patch.setattr(NoiseDrawer, "draw", drawn)
 
 
 def unshared(patch: Patch) -> None:
@@ -127,17 +127,15 @@ def whole_rate(patch: Patch) -> None:
 
 def without_truncation(patch: Patch) -> None:
     """TEM whose weights decline beyond gamma as well."""
-    own = property(lambda self: Decline(self.epsilon))
-    patch.setattr(quietcorpus.mechanisms.words.tem.TruncatedExponential, "decline", own)
+    patch.setattr(TabledWord, "decline", lambda self, epsilon, words: Decline(epsilon))
 
 
 def twice_gamma(patch: Patch) -> None:
-    real = quietcorpus.transforms.privatizers.words.decline_of
+    def doubled(self: TabledWord, epsilon: Any, words: int) -> Decline:
+        gamma = self.gamma(epsilon, words)
+        return Decline(epsilon, gamma and 2 * gamma)
 
-    def doubled(mechanism: Any, epsilon: Any, truncation: Any, words: int) -> Any:
-        return real(mechanism, epsilon, truncation and 2 * truncation, words)
-
-    patch.setattr(quietcorpus.transforms.privatizers.words, "decline_of", doubled)
+    patch.setattr(TabledWord, "decline", doubled)
 
 
 def squared_distances(patch: Patch) -> None:

@@ -21,16 +21,24 @@ from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.indexes.word_index_manifest import METRICS, IndexManifest
 from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.words.brr import BinaryRandomizedResponse
+from quietcorpus.mechanisms.words.madlib import Madlib
+from quietcorpus.mechanisms.words.mechanism import WordMechanism
+from quietcorpus.mechanisms.words.tem import TruncatedExponential
+from quietcorpus.mechanisms.words.vickrey import Vickrey
+from quietcorpus.mechanisms.words.word_exponential import WordExponential
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.privatizers.rows import Released
-from quietcorpus.transforms.privatizers.words import WordMechanism, WordPrivatizer, WordsParameters
+from quietcorpus.transforms.privatizers.words import WordPrivatizer, WordsParameters
 from quietcorpus.transforms.reading.documents import Documents
 
 ALPHA = 1e-6
 WORDS = [f"w{letter}" for letter in "abcdefghijklmnop"]
 LINE = ["alpha", "beta", "gamma"]  # at 0, 1 and 3 on a line; codes 0, 1 and 7
 UNKNOWN = ["zebra", "quagga", "okapi"]
-MADLIB, BRR, VICKREY = WordMechanism.MADLIB, WordMechanism.BRR, WordMechanism.VICKREY
+MADLIB, BRR, VICKREY = Madlib(), BinaryRandomizedResponse(), Vickrey(Fraction(1, 2))
+TEM, EXPONENTIAL = TruncatedExponential(), WordExponential()
+MECHANISMS = MADLIB, VICKREY, BRR, TEM, EXPONENTIAL
 BOTH = pytest.mark.parametrize("mechanism", [MADLIB, BRR])
 
 

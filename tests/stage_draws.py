@@ -44,6 +44,12 @@ from quietcorpus.mechanisms.users.user_training import Training
 from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
 from quietcorpus.mechanisms.votes.pure_votes import PureNorms, PureVotes
 from quietcorpus.mechanisms.votes.votes import Votes
+from quietcorpus.mechanisms.words.brr import BinaryRandomizedResponse
+from quietcorpus.mechanisms.words.madlib import Madlib
+from quietcorpus.mechanisms.words.mechanism import WordMechanism
+from quietcorpus.mechanisms.words.tem import TruncatedExponential
+from quietcorpus.mechanisms.words.vickrey import Vickrey
+from quietcorpus.mechanisms.words.word_exponential import WordExponential
 from quietcorpus.pipelines.kinds.word_embeddings.training import STAGE
 from quietcorpus.transforms import vocabulary
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
@@ -58,7 +64,7 @@ from quietcorpus.transforms.privatizers.sentences import (
     SentencePrivatizer,
     SentencesParameters,
 )
-from quietcorpus.transforms.privatizers.words import WordMechanism, WordPrivatizer, WordsParameters
+from quietcorpus.transforms.privatizers.words import WordPrivatizer, WordsParameters
 from quietcorpus.transforms.reading.documents import Corpus, Documents, Split
 from quietcorpus.transforms.reading.sources import plan
 from quietcorpus.transforms.shards import RejectLog, make_shards, staged_content
@@ -97,7 +103,6 @@ def words(
     mechanism: WordMechanism, search: Searching = EXACT, given_texts: Documents = TEXTS
 ) -> Any:
     source = IndexSource("index", "memory", "digest")
-    tuning = Fraction(1, 3) if mechanism is WordMechanism.VICKREY else None
     given = WordsParameters(
         mechanism,
         Fraction(3, 2),
@@ -105,7 +110,6 @@ def words(
         "draw",
         source,
         search,
-        tuning=tuning,
         tokenizer=FIRST_WORDS,
     )
     return WordPrivatizer(given, LISTED, KEY).release(given_texts).rows.to_pylist()
@@ -291,16 +295,14 @@ DRAWS: dict[str, Callable[[pytest.MonkeyPatch, Path], Any]] = {
     "documents": lambda *_: bags(Accounting.TIGHT, 16),
     "documents, in bins": lambda *_: bags(Accounting.PER_ENTRY, 4),
     "documents, of rows": lambda *_: bags(Accounting.TIGHT, 4, ROWS),
-    "words, of rows": lambda *_: words(WordMechanism.BRR, given_texts=ROWS),
+    "words, of rows": lambda *_: words(BinaryRandomizedResponse(), given_texts=ROWS),
     "rows": lambda *_: KEY.bound(coverage(ROWS, "id", KEY).tobytes()).secret.hex(),
-    "words, madlib": lambda *_: words(WordMechanism.MADLIB),
-    "words, vickrey": lambda *_: words(WordMechanism.VICKREY),
-    "words, brr": lambda *_: words(WordMechanism.BRR),
-    "words, tem": lambda *_: words(WordMechanism.TEM),
-    "words, exponential": lambda *_: words(WordMechanism.EXPONENTIAL),
-    "words, faiss-ivf": lambda *_: words(
-        WordMechanism.MADLIB, Searching(SearchEngine.FAISS_IVF, probes=1)
-    ),
+    "words, madlib": lambda *_: words(Madlib()),
+    "words, vickrey": lambda *_: words(Vickrey(Fraction(1, 3))),
+    "words, brr": lambda *_: words(BinaryRandomizedResponse()),
+    "words, tem": lambda *_: words(TruncatedExponential()),
+    "words, exponential": lambda *_: words(WordExponential()),
+    "words, faiss-ivf": lambda *_: words(Madlib(), Searching(SearchEngine.FAISS_IVF, probes=1)),
     **{
         f"sentences, {what}": lambda patch, _, what=what: sentences(what, patch)
         for what in (*Utility, "truncation", "projected-mean")

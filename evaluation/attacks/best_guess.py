@@ -25,7 +25,7 @@ from .word_laws import (
     Floats,
     Ids,
     Law,
-    Noise,
+    PointNoise,
 )
 
 _AT_ONCE = 512
@@ -105,7 +105,7 @@ def computed(law: DrawnLaw, prior: Floats) -> BestGuess:
 
 def estimated(
     law: Law,
-    noise: Noise,
+    noise: PointNoise,
     prior: Floats,
     draws: int,
     confidence: float,

@@ -2,26 +2,24 @@
 
 A mechanism makes a point of a word, and the released word follows from the point alone: a noisy
 vector or code, and its nearest word; or the word that was drawn, which is a point itself. The
-density of a point y under word w is known: proportional to exp(-epsilon ||y - phi(w)||) for Madlib,
-and to exp(-epsilon h) where h bits of a code differ. So the chance of an output is that of its
-points. Where words are drawn, it is computed; where points are noisy, it is estimated by importance
-sampling: of points y that are drawn under some law of words, with density q, the mean of
+density of a point y under word w is known: proportional to exp(-epsilon ||y - phi(w)||) for noise
+on vectors, and to exp(-epsilon h) where h bits of a code differ. So the chance of an output is that
+of its points. Where words are drawn, it is computed; where points are noisy, it is estimated by
+importance sampling: of points y that are drawn under some law of words, with density q, the mean of
 [y gives the output] f(y | w) / q(y) is the chance of the output under w, for all words at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.indexes.search import Search, VectorSearch
-from quietcorpus.mechanisms.words.vickrey import choice
+from quietcorpus.mechanisms.words.mechanism import DrawnWord
 
-from ..simulation import unit_noise
+from ..simulation import Choice, nearest, unit_noise
 
 Ids = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -60,17 +58,18 @@ class Law(Protocol):
 
 
 class DrawnLaw:
-    """The law of a word x of weight exp(-epsilon min(d(w, x), gamma) / 2), computed.
-
-    This is TEM (Carvalho et al. 2021) and, with an infinite gamma, the exponential mechanism over
-    the vocabulary (Yue et al. 2021). Chances have no factor besides.
-    """
+    """The law of a mechanism that draws words by weights, computed; it has no factor besides."""
 
     def __init__(
-        self, vectors: npt.NDArray[np.float32], epsilon: float, gamma: float, secrets: Ids
+        self,
+        mechanism: DrawnWord,
+        vectors: npt.NDArray[np.float32],
+        epsilon: float,
+        secrets: Ids,
     ) -> None:
         """Keep `vectors`, (V, d); words are compared with all others once."""
-        self._vectors, self._rate, self.gamma = vectors.astype(np.float64), epsilon / 2, gamma
+        self._mechanism, self._epsilon = mechanism, epsilon
+        self._vectors = vectors.astype(np.float64)
         self.secrets = secrets
         together = max(1, _PAIRS_AT_ONCE // len(vectors))
         sums = [
@@ -94,134 +93,78 @@ class DrawnLaw:
         return self.chances(outputs)
 
     def _weights(self, words: Ids, others: Ids | slice) -> Floats:
-        apart = np.minimum(euclidean(self._vectors[words], self._vectors[others]), self.gamma)
-        weights: Floats = np.exp(-self._rate * apart)
-        return weights
+        apart = euclidean(self._vectors[words], self._vectors[others])
+        return self._mechanism.weights(self._epsilon, apart, self.size)
 
 
-class Noise(Protocol):
-    """A mechanism that makes a noisy point of a word, for an attacker who considers some words."""
+class PointNoise:
+    """A mechanism that makes a noisy point of a word, for an attacker who considers some words.
 
-    @property
-    def secrets(self) -> Ids:
-        """Return the words that are considered, int64 (n,), ascending."""
+    Noise is Madlib's on vectors (Feyisetan et al., WSDM 2020), and BRR's flips on codes (Carvalho
+    et al., ICML 2021 workshop).
+    """
+
+    def __init__(
+        self,
+        points: Points,
+        epsilon: float,
+        secrets: Ids,
+        search: Any,
+        choice: Choice = nearest,
+    ) -> None:
+        """Keep `points` of all words, and the release's search of them.
+
+        Args:
+            points: vectors, float32 (V, d), or codes, uint64 (V, words of 64 bits).
+            epsilon: of a word.
+            secrets: the words that are considered, int64 (n,), ascending.
+            search: the release's, a `Search`, and a `VectorSearch` where there is a choice.
+            choice: that of the word of a noisy point.
+        """
+        self._points, self._epsilon, self._search = points, epsilon, search
+        self._choice, self._generator = choice, np.random.default_rng()
+        self._codes = points.dtype == np.uint64
+        self.secrets, self._considered = secrets, self.of(secrets)
+        if self._codes:
+            self._considered = signs(self._considered)
 
     @property
     def size(self) -> int:
         """Return the number of words V."""
+        return len(self._points)
 
     def of(self, words: Ids) -> Points:
         """Return the points of words without noise."""
+        return self._points[words]
 
     def drawn(self, words: Ids, generator: np.random.Generator) -> Points:
         """Draw a noisy point for each word."""
+        width = self._points.shape[1]
+        if self._codes:
+            chance = np.exp(-np.logaddexp(0, self._epsilon))
+            flips = generator.random((len(words), 64 * width)) < chance
+            return self.of(words) ^ np.packbits(flips, axis=1).view(np.uint64)
+        noise = unit_noise(width, len(words), generator) / np.float32(self._epsilon)
+        noisy: Points = self.of(words) + noise
+        return noisy
 
     def log_densities(self, points: Points) -> Singles:
         """Return the logarithms of each point's densities under the secrets, plus a constant."""
+        return np.float32(-self._epsilon) * self._apart(points)
 
     def squares(self, points: Points) -> Singles:
         """Return squared distances from the secrets, (m, n); of codes, how many bits differ."""
+        apart = self._apart(points)
+        return apart if self._codes else apart**2
 
     def nearest(self, points: Points) -> npt.NDArray[np.int32]:
         """Return the word that each point gives, or may give by chance, int32 (m,)."""
+        return self._choice(self._search, points, self._generator.random(len(points)))
 
-
-class VectorNoise:
-    """Madlib (Feyisetan et al., WSDM 2020)."""
-
-    def __init__(
-        self, vectors: npt.NDArray[np.float32], epsilon: float, secrets: Ids, search: Search
-    ) -> None:
-        """Keep `vectors`, float32 (V, d), and the release's search of them."""
-        self._vectors, self._epsilon, self._search = vectors, epsilon, search
-        self.secrets, self._considered = secrets, vectors[secrets]
-
-    @property
-    def size(self) -> int:
-        """Return the number of words."""
-        return len(self._vectors)
-
-    def of(self, words: Ids) -> Points:
-        """See `Noise`."""
-        return self._vectors[words]
-
-    def drawn(self, words: Ids, generator: np.random.Generator) -> Points:
-        """See `Noise`."""
-        noise = unit_noise(self._vectors.shape[1], len(words), generator)
-        return self._vectors[words] + noise / np.float32(self._epsilon)
-
-    def log_densities(self, points: Points) -> Singles:
-        """See `Noise`."""
-        return np.float32(-self._epsilon) * euclidean(points, self._considered)
-
-    def squares(self, points: Points) -> Singles:
-        """See `Noise`."""
-        squares: Singles = euclidean(points, self._considered) ** 2
-        return squares
-
-    def nearest(self, points: Points) -> npt.NDArray[np.int32]:
-        """See `Noise`."""
-        return self._search.nearest(points)
-
-
-class ChosenNoise(VectorNoise):
-    """Vickrey's choice (Xu et al. 2021): a point gives one of its two nearest words, by chance."""
-
-    def __init__(
-        self,
-        vectors: npt.NDArray[np.float32],
-        epsilon: float,
-        secrets: Ids,
-        search: VectorSearch,
-        tuning: Fraction,
-    ) -> None:
-        """Keep what `VectorNoise` does, and t."""
-        super().__init__(vectors, epsilon, secrets, search)
-        self._vector_search, self._tuning = search, tuning
-        self._generator = np.random.default_rng()
-
-    def nearest(self, points: Points) -> npt.NDArray[np.int32]:
-        """See `Noise`."""
-        coins = self._generator.random(len(points))
-        return choice(*self._vector_search.several(points, 2), self._tuning, coins)
-
-
-class CodeNoise:
-    """BRR (Carvalho et al., ICML 2021 workshop)."""
-
-    def __init__(
-        self, codes: npt.NDArray[np.uint64], epsilon: float, secrets: Ids, search: Search
-    ) -> None:
-        """Keep `codes`, uint64 (V, words of 64 bits), and the release's search of them."""
-        self._codes, self._epsilon, self._search = codes, epsilon, search
-        self.secrets, self._considered = secrets, signs(codes[secrets])
-
-    @property
-    def size(self) -> int:
-        """Return the number of words."""
-        return len(self._codes)
-
-    def of(self, words: Ids) -> Points:
-        """See `Noise`."""
-        return self._codes[words]
-
-    def drawn(self, words: Ids, generator: np.random.Generator) -> Points:
-        """See `Noise`."""
-        shape = len(words), 64 * self._codes.shape[1]
-        flips = generator.random(shape) < np.exp(-np.logaddexp(0, self._epsilon))
-        return self._codes[words] ^ np.packbits(flips, axis=1).view(np.uint64)
-
-    def log_densities(self, points: Points) -> Singles:
-        """See `Noise`."""
-        return np.float32(-self._epsilon) * self.squares(points)
-
-    def squares(self, points: Points) -> Singles:
-        """See `Noise`."""
-        return hamming(signs(points), self._considered)
-
-    def nearest(self, points: Points) -> npt.NDArray[np.int32]:
-        """See `Noise`."""
-        return self._search.nearest(points)
+    def _apart(self, points: Points) -> Singles:
+        if self._codes:
+            return hamming(signs(points), self._considered)
+        return euclidean(points, self._considered)
 
 
 def affordable_draws(size: int, dimensions: int, laws: int = 1) -> int:
@@ -246,7 +189,7 @@ class SampledLaw:
 
     def __init__(
         self,
-        noise: Noise,
+        noise: PointNoise,
         prior: Floats,
         draws: int,
         generator: np.random.Generator,

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from quietcorpus.compiled import compiled
 
 from .linkage import Score
-from .word_laws import Floats, Ids, Law, Noise, Points
+from .word_laws import Floats, Ids, Law, PointNoise, Points
 
 _OUTPUTS_AT_ONCE = 64
 _LEAST = 1e-300
@@ -133,7 +133,7 @@ def by_likelihood(originals: Originals, released: Ids, law_of: LawOf, *, shared:
 
 
 def by_points(
-    originals: Originals, points: Points, noise_of: Callable[[float], Noise], *, shared: bool
+    originals: Originals, points: Points, noise_of: Callable[[float], PointNoise], *, shared: bool
 ) -> Score:
     """Score originals by the density of noisy points: the attacker who sees what is searched for.
 

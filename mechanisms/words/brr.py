@@ -16,16 +16,17 @@ import numpy.typing as npt
 
 from quietcorpus.compiled import compiled
 
-from ..accounting.guarantees import MetricPrivacy
 from ..keystream import BLOCK_BYTES, Addresses, Keystream
 from ..noise.exact import Bounds, Law, exp_bounds, floor_of
+from .document_loss import Flips
+from .mechanism import HAMMING, NoisyWord, Points, Randomness
 
 _FLIP_LANE = 0
 _DIGITS = 16  # of the flip probability, and so random bits for every bit, in a round
 
 
 @dataclass(frozen=True)
-class BinaryRandomizedResponse:
+class BinaryRandomizedResponse(NoisyWord):
     """Randomised response on a word's code: every bit flips with chance 1 / (1 + exp(epsilon)).
 
     Guarantee:
@@ -36,15 +37,21 @@ class BinaryRandomizedResponse:
         for the keyed stream. The nearest code of the whole vocabulary is post-processing.
     """
 
-    bits: int
-    epsilon: Fraction
+    name = "brr"
+    title = "BRR"
+    does = "flips bits of a word's code"
+    metric = HAMMING
+    part = "codes"
+    proofs = ("words/brr",)
 
-    metric = "Hamming distance of the words' codes"
+    def perturb(self, points: Points, noise: Randomness) -> Points:
+        """See `NoisyWord`."""
+        return flip(points, *noise)
 
-    @property
-    def guarantee(self) -> MetricPrivacy:
-        """Return the guarantee for one word."""
-        return MetricPrivacy(self.metric, self.epsilon)
+    @classmethod
+    def loss_law(cls, dimensions: int, reach: Fraction) -> Flips:
+        """See `WordMechanism`."""
+        return Flips()
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import logsumexp
 
 from quietcorpus.compiled import compiled
 
@@ -333,6 +334,19 @@ class DistanceDraws:
         rests = _rests(near[2], float(self._decline.rate), base)
         return near, rests, np.full(len(words), base)
 
+    def log_laws(self, words: Ids) -> Floats:
+        """Return the logarithms of all words' chances for each word, float64 (n, V)."""
+        (offsets, ids, _), rests, bases = self.weights(words)
+        logs = np.empty((len(words), self._distances.size))
+        for row, base in enumerate(bases):
+            _, _, squares = self._distances.within(words[row : row + 1], np.inf)
+            logs[row] = math.log(base) + self.log_chances(squares)
+            own = slice(offsets[row], offsets[row + 1])
+            with np.errstate(divide="ignore"):
+                logs[row, ids[own]] = np.logaddexp(logs[row, ids[own]], np.log(rests[own]))
+        logs -= logsumexp(logs, axis=1, keepdims=True)
+        return logs
+
     def log_chances(self, squares: Floats) -> Floats:
         """Return the logarithms of the chances that words are kept that are drawn for their b."""
         counted = np.sqrt(squares)
@@ -413,11 +427,23 @@ class DistanceDraws:
         ids = self._table.outcomes(word)
         squares = self._distances.exactly(word, ids)
         law = Masses(self._decline.rate, self._radius, squares, self._distances.size)
-        for value, bits in _revealed(stream, address, _DRAW_LANE, attempt):
-            found = settled(range(len(ids) + 1), law, value, bits)
-            if found is not None:
-                return LAST if found == len(ids) else int(ids[found])
-        raise AssertionError("bits never end")
+        found = decided(law, len(ids) + 1, stream, address, attempt)
+        return LAST if found == len(ids) else int(ids[found])
+
+
+def decided(
+    masses: Law,
+    count: int,
+    stream: Keystream,
+    address: npt.NDArray[np.uint64],
+    attempt: int = 0,
+) -> int:
+    """Draw one of `count` outcomes by their masses, with as many bits as it takes."""
+    for value, bits in _revealed(stream, address, _DRAW_LANE, attempt):
+        found = settled(range(count), masses, value, bits)
+        if found is not None:
+            return found
+    raise AssertionError("bits never end")
 
 
 class Masses(Law):

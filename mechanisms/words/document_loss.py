@@ -42,7 +42,9 @@ from __future__ import annotations
 
 import functools
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -71,75 +73,85 @@ _LOOSE = 0.004  # of epsilon': what rounding up L losses may add to it, at most
 _REACH = 9.0  # standard deviations on each side of a window's middle
 
 
-def madlib_epsilon(
-    dimensions: int, epsilon: Fraction, distance: Fraction, words: int, delta: Fraction
-) -> Fraction:
-    """Return an upper bound on epsilon' for a document under Madlib, in 6 significant digits.
+class WordLaw(ABC):
+    """The law of one word's loss, by which documents' losses are bounded.
 
-    It is never above the worst case, words * epsilon * distance.
-
-    Args:
-        dimensions: of the vectors.
-        epsilon: of every word, per unit of distance.
-        distance: that no word's replacement exceeds.
-        words: the most words that a document has.
-        delta: see the module.
-
-    Raises:
-        ValueError: a number out of range.
+    Attributes:
+        dimensions: of the vectors, where they are used.
+        largest: the distance beyond which no loss grows, if there is one.
     """
-    _require(epsilon, distance, words, delta)
-    if dimensions < 1:
-        raise ValueError("vectors have a dimension or more")
-    worst = words * epsilon * distance
-    if not worst:
-        return worst
-    found = _composed(dimensions, round_up(epsilon * distance), words, round_down(delta))
-    return min(worst, found)
+
+    dimensions: int | None
+    largest: Fraction | None
+
+    def document_epsilon(
+        self, epsilon: Fraction, distance: Fraction, words: int, delta: Fraction
+    ) -> Fraction:
+        """Return an upper bound on epsilon' for a document, in 6 significant digits.
+
+        It is never above the worst case, words * epsilon * distance.
+
+        Args:
+            epsilon: of every word, per unit of distance.
+            distance: that no word's replacement exceeds.
+            words: the most words that a document has.
+            delta: see the module.
+
+        Raises:
+            ValueError: a number out of range.
+        """
+        _require(epsilon, distance, words, delta)
+        loss = epsilon * (distance if self.largest is None else min(distance, self.largest))
+        return min(words * loss, self._bound(epsilon, loss, words, delta)) if loss else loss
+
+    @abstractmethod
+    def _bound(self, epsilon: Fraction, loss: Fraction, words: int, delta: Fraction) -> Fraction:
+        """Return a bound for words of this loss at most, above 0; maybe above the worst case."""
 
 
-def brr_epsilon(epsilon: Fraction, distance: Fraction, words: int, delta: Fraction) -> Fraction:
-    """Return an upper bound on epsilon' for a document under BRR, in 6 significant digits.
+@dataclass(frozen=True)
+class Noise(WordLaw):
+    """The law under noise on vectors (Madlib)."""
+
+    dimensions: int
+
+    largest = None
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for no dimensions."""
+        if self.dimensions < 1:
+            raise ValueError("vectors have a dimension or more")
+
+    def _bound(self, epsilon: Fraction, loss: Fraction, words: int, delta: Fraction) -> Fraction:
+        return _composed(self.dimensions, round_up(loss), words, round_down(delta))
+
+
+@dataclass(frozen=True)
+class Flips(WordLaw):
+    """The law under flips of a code's bits (BRR).
 
     The loss of h bits that differ is epsilon (h - 2 B), with B of a binomial law, the number of
     those that flipped. Over L words, it is that of L h bits: no grid is needed.
-
-    Args:
-        epsilon: of every word, per bit.
-        distance: in bits, that no word's replacement exceeds.
-        words: the most words that a document has.
-        delta: see the module.
-
-    Raises:
-        ValueError: a number out of range.
     """
-    _require(epsilon, distance, words, delta)
-    worst = words * epsilon * distance
-    if not worst:
-        return worst
-    bits = math.ceil(words * distance)
-    return min(worst, _binomial(round_up(epsilon), bits, round_down(delta)))
+
+    dimensions = largest = None
+
+    def _bound(self, epsilon: Fraction, loss: Fraction, words: int, delta: Fraction) -> Fraction:
+        bits = math.ceil(words * loss / epsilon)
+        return _binomial(round_up(epsilon), bits, round_down(delta))
 
 
-def bounded_epsilon(epsilon: Fraction, distance: Fraction, words: int, delta: Fraction) -> Fraction:
-    """Return an upper bound on epsilon' for a document under TEM or the exponential mechanism.
+@dataclass(frozen=True)
+class Weights(WordLaw):
+    """The law where words are drawn by their distances: `largest` is gamma, or the index's."""
 
-    Args:
-        epsilon: of every word, per unit of distance.
-        distance: that no word's replacement exceeds, or gamma if that is less.
-        words: the most words that a document has.
-        delta: see the module.
+    largest: Fraction
 
-    Raises:
-        ValueError: a number out of range.
-    """
-    _require(epsilon, distance, words, delta)
-    loss = epsilon * distance
-    if not loss:
-        return loss
-    rho = rounded_up(words * loss**2 / 8)
-    found = _binomial(round_up(loss), words, round_down(delta))
-    return min(words * loss, found, zcdp_epsilon(rho, delta))
+    dimensions = None
+
+    def _bound(self, epsilon: Fraction, loss: Fraction, words: int, delta: Fraction) -> Fraction:
+        found = _binomial(round_up(loss), words, round_down(delta))
+        return min(found, zcdp_epsilon(rounded_up(words * loss**2 / 8), delta))
 
 
 def word_epsilon(
@@ -170,7 +182,7 @@ def _require(epsilon: Fraction, distance: Fraction, words: int, delta: Fraction)
 
 @functools.lru_cache(maxsize=1 << 10)
 def _composed(dimensions: int, reach: float, words: int, delta: float) -> Fraction:
-    """Return the bound of `madlib_epsilon` for epsilon * distance, maybe above the worst case.
+    """Return the bound of `Noise` for epsilon * distance, maybe above the worst case.
 
     The law of the sum is computed under a tilt, masses times exp(t * tilt), which puts the sums
     that matter in the middle: so errors of Fourier transforms are small against delta itself.
@@ -267,7 +279,7 @@ def _sum(
 
 @functools.lru_cache(maxsize=1 << 10)
 def _binomial(epsilon: float, bits: int, delta: float) -> Fraction:
-    """Return the bound of `brr_epsilon` for that many bits in all, maybe above the worst case."""
+    """Return the bound of `Flips` for that many bits in all, maybe above the worst case."""
     flipped = np.arange(bits + 1)
     losses = epsilon * (bits - 2.0 * flipped)
     ways = (

@@ -9,20 +9,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.compiled import compiled, inlined
 
-from ..accounting.guarantees import MetricPrivacy, round_down
+from ..accounting.guarantees import round_down
 from ..keystream import BLOCK_BYTES, Addresses, Keystream
+from . import document_loss
+from .mechanism import EUCLIDEAN, NoisyWord, Points, Randomness
 
 _NOISE_LANE = 0
 
 
 @dataclass(frozen=True)
-class Madlib:
+class Madlib(NoisyWord):
     """Noise of density proportional to exp(-epsilon ||z||) on a word's vector.
 
     Guarantee:
@@ -37,15 +40,27 @@ class Madlib:
         are; but how little they can cost is measured by tests, not proved.
     """
 
-    dimensions: int
-    epsilon: Fraction
+    name = "madlib"
+    title = "Madlib"
+    does = "adds noise to a word's vector"
+    metric = EUCLIDEAN
+    part = "vectors"
+    proofs: ClassVar[tuple[str, ...]] = ("words/madlib",)
+    limits = (
+        "what floating-point noise gives away: the proof is for real numbers. The noise that runs "
+        "is bounded, so that the guarantee fails with a probability of order 10^-20 a word, and "
+        "rounded; only nearest words are seen, and what rounding does to them is tested, not "
+        "bounded",
+    )
 
-    metric = "Euclidean distance of the words' vectors"
+    def perturb(self, points: Points, noise: Randomness) -> Points:
+        """See `NoisyWord`."""
+        return perturb(points, *noise)
 
-    @property
-    def guarantee(self) -> MetricPrivacy:
-        """Return the guarantee for one word."""
-        return MetricPrivacy(self.metric, self.epsilon)
+    @classmethod
+    def loss_law(cls, dimensions: int, reach: Fraction) -> document_loss.Noise:
+        """See `WordMechanism`."""
+        return document_loss.Noise(dimensions)
 
 
 def perturb(

@@ -14,19 +14,18 @@ that no distance of theirs gives, and the bound below fails.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
-from ..accounting.guarantees import MetricPrivacy
-from .distance_draws import Decline, log_above
-from .madlib import Madlib
+from .distance_draws import log_above
+from .mechanism import TabledWord
 
 BETA = Fraction(1, 1000)
 """The chance, at most, of a word beyond the radius that `radius_of` gives; the paper's default."""
 
 
 @dataclass(frozen=True)
-class TruncatedExponential:
+class TruncatedExponential(TabledWord):
     """A draw of word x with probability proportional to exp(-epsilon min(d(w, x), gamma) / 2).
 
     Guarantee:
@@ -45,20 +44,24 @@ class TruncatedExponential:
         stream.
     """
 
-    epsilon: Fraction
-    gamma: Fraction
+    truncation: Fraction | None = field(
+        default=None,
+        metadata={
+            "description": "the distance beyond which all words are equally likely; unless given, "
+            "the one beyond which a word is drawn once in a thousand times at most"
+        },
+    )
 
-    metric = Madlib.metric
+    name = "tem"
+    title = "TEM"
+    does = "draws a word by its distance, up to a distance"
+    proofs = ("words/tem", "words/distance_draws")
 
-    @property
-    def guarantee(self) -> MetricPrivacy:
-        """Return the guarantee for one word."""
-        return MetricPrivacy(self.metric, self.epsilon)
-
-    @property
-    def decline(self) -> Decline:
-        """Return the law of its weights."""
-        return Decline(self.epsilon, self.gamma)
+    def gamma(self, epsilon: Fraction | None, words: int) -> Fraction | None:
+        """See `WordMechanism`: what was given, or else what follows from epsilon."""
+        if self.truncation is not None or epsilon is None:
+            return self.truncation
+        return radius_of(epsilon, words)
 
 
 def radius_of(epsilon: Fraction, words: int) -> Fraction:

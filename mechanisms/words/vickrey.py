@@ -11,15 +11,16 @@ and else the second one. At t = 0 that is Madlib, and at t = 1 always the second
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
-from ..accounting.guarantees import MetricPrivacy
 from ..keystream import Addresses, Keystream
 from .madlib import Madlib
+from .mechanism import Points, Randomness, Search
 
 _CHOICE_LANE = 1  # beside Madlib's own
 
@@ -28,7 +29,7 @@ Ids = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)
-class Vickrey:
+class Vickrey(Madlib):
     """Madlib's noise, and a choice between the two words nearest to the noisy vector.
 
     Guarantee:
@@ -44,14 +45,37 @@ class Vickrey:
         fails.
     """
 
-    epsilon: Fraction
+    tuning: Fraction = field(
+        metadata={
+            "most": 1,
+            "description": "how much the second nearest word is preferred, above 0 and at most 1, "
+            "where it is always taken",
+            "card": "how much the second nearest word is preferred, of 0 to 1",
+        }
+    )
 
-    metric = Madlib.metric
+    name = "vickrey"
+    title = "Vickrey"
+    does = "does so and takes one of the two words nearest to that"
+    proofs = ("words/vickrey", "words/madlib")
+    takes_nearest = False
 
     @property
-    def guarantee(self) -> MetricPrivacy:
-        """Return the guarantee for one word."""
-        return MetricPrivacy(self.metric, self.epsilon)
+    def notes(self) -> Sequence[str]:
+        """See `WordMechanism`."""
+        return [
+            "Of the two words nearest to a noisy vector, at distances d1 and d2, the first was "
+            "released with the chance (1 - t) d2 / (t d1 + (1 - t) d2), for t = "
+            f"{float(self.tuning):.6g}, and else the second. The guarantee is the same for every t."
+        ]
+
+    def found(self, search: Search, noisy: Points, noise: Randomness) -> Ids:
+        """See `NoisyWord`."""
+        return chosen(*search.several(noisy, 2), self.tuning, noise.stream, noise.addresses)
+
+    def imitated(self, search: Search, noisy: Points, uniforms: Floats) -> Ids:
+        """See `NoisyWord`."""
+        return choice(*search.several(noisy, 2), self.tuning, uniforms)
 
 
 def chosen(

@@ -8,15 +8,12 @@ Findings of ACL 2021, section 4).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 
-from ..accounting.guarantees import MetricPrivacy
-from .distance_draws import Decline
-from .madlib import Madlib
+from .mechanism import TabledWord
 
 
 @dataclass(frozen=True)
-class WordExponential:
+class WordExponential(TabledWord):
     """A draw of word x with probability proportional to exp(-epsilon d(w, x) / 2).
 
     Guarantee:
@@ -30,16 +27,7 @@ class WordExponential:
         stream.
     """
 
-    epsilon: Fraction
-
-    metric = Madlib.metric
-
-    @property
-    def guarantee(self) -> MetricPrivacy:
-        """Return the guarantee for one word."""
-        return MetricPrivacy(self.metric, self.epsilon)
-
-    @property
-    def decline(self) -> Decline:
-        """Return the law of its weights."""
-        return Decline(self.epsilon)
+    name = "exponential"
+    title = "The exponential mechanism"
+    does = "draws a word by its distance"
+    proofs = ("words/word_exponential", "words/distance_draws")

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
-from typing import NamedTuple
 
 from pydantic import Field
 
 from quietcorpus.mechanisms.accounting.guarantees import round_up
 from quietcorpus.mechanisms.words.document_loss import (
-    bounded_epsilon,
-    brr_epsilon,
-    madlib_epsilon,
+    Flips,
+    Noise,
+    Weights,
+    WordLaw,
     word_epsilon,
 )
 
@@ -27,32 +25,6 @@ MOST_DIMENSIONS = 65_536
 _ABOVE, _BELOW = 0.02, 0.005  # grids of losses differ between machines, and all round up
 SAME = Fraction(1, 50)
 """The share by which an epsilon of a word may differ that another machine has found."""
-
-DocumentEpsilon = Callable[[Fraction, Fraction, int, Fraction], Fraction]
-"""A function of a word's epsilon, a distance, a number of words and a delta."""
-
-
-class Noise(NamedTuple):
-    """The law of one word's loss under Madlib, in so many dimensions."""
-
-    dimensions: int
-
-
-class Flips(NamedTuple):
-    """The law of one word's loss under BRR."""
-
-
-class Weights(NamedTuple):
-    """The law of one word's loss where words are drawn by their distances.
-
-    Attributes:
-        largest: the distance beyond which no loss grows: gamma, or the index's largest.
-    """
-
-    largest: Fraction
-
-
-WordLaw = Noise | Flips | Weights
 
 
 class DocumentLoss(Part):
@@ -101,19 +73,6 @@ class DocumentLosses(Part):
         return Flips() if self.dimensions is None else Noise(self.dimensions)
 
 
-def document_epsilon(law: WordLaw) -> DocumentEpsilon:
-    """Return the bound for documents of words with this law of their losses."""
-    match law:
-        case Noise(dimensions):
-            return partial(madlib_epsilon, dimensions)
-        case Flips():
-            return brr_epsilon
-        case Weights(largest):
-            return lambda epsilon, distance, words, delta: bounded_epsilon(
-                epsilon, min(distance, largest), words, delta
-            )
-
-
 @dataclass(frozen=True)
 class DocumentBudget:
     """The protection that documents of at most `words` released words shall have."""
@@ -129,9 +88,8 @@ class DocumentBudget:
         """
         if not (self.epsilon > 0 and maximum > 0):
             raise ValueError("epsilon of a document is above 0, and so is the largest distance")
-        epsilon_of = document_epsilon(law)
         return word_epsilon(
-            lambda epsilon: epsilon_of(epsilon, maximum, self.words, self.delta),
+            lambda epsilon: law.document_epsilon(epsilon, maximum, self.words, self.delta),
             self.epsilon,
             maximum * self.words,
         )
@@ -153,12 +111,12 @@ def document_losses(
         maximum: a distance that no two words exceed.
         delta: the delta.
     """
-    epsilon_of = document_epsilon(law)
-    counted = law.largest if isinstance(law, Weights) else maximum
+    epsilon_of = law.document_epsilon
+    counted = maximum if law.largest is None else law.largest
     return DocumentLosses(
         delta=float(delta),  # the bounds keep a margin larger than its rounding
-        dimensions=law.dimensions if isinstance(law, Noise) else None,
-        largest=round_up(law.largest) if isinstance(law, Weights) else None,
+        dimensions=law.dimensions,
+        largest=None if law.largest is None else round_up(law.largest),
         documents=[
             DocumentLoss(
                 words=words,

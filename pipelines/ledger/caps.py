@@ -27,8 +27,7 @@ from quietcorpus.mechanisms.accounting.guarantees import (
     UserPrivacy,
     ceiling,
 )
-from quietcorpus.mechanisms.words.brr import BinaryRandomizedResponse
-from quietcorpus.mechanisms.words.madlib import Madlib
+from quietcorpus.mechanisms.words.mechanism import EUCLIDEAN, HAMMING
 from quietcorpus.transforms.errors import InputError
 
 from ..environment.credentials import refuse_in_spec
@@ -38,7 +37,7 @@ from ..schema.values import Count, Location, Strict, of_key, of_value
 
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]{1,3})?|-?[0-9]+/[0-9]+")
 _LARGEST = 10**18
-_METRICS = {"euclidean": Madlib.metric, "hamming": BinaryRandomizedResponse.metric}
+_METRICS = {"euclidean": EUCLIDEAN, "hamming": HAMMING}
 
 
 def _rational(value: object) -> Fraction:

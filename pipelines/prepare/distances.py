@@ -6,16 +6,10 @@ from fractions import Fraction
 from typing import Any
 
 from quietcorpus.evaluation.distances import Distances, privacy_ratio
-from quietcorpus.indexes.word_index_manifest import EUCLIDEAN, HAMMING, IndexManifest
-from quietcorpus.transforms.privatizers.words import WordMechanism
+from quietcorpus.indexes.word_index_manifest import METRIC_OF, IndexManifest
+from quietcorpus.mechanisms.words.mechanism import WordMechanism
 
-_METRICS = {
-    WordMechanism.MADLIB: EUCLIDEAN,
-    WordMechanism.VICKREY: EUCLIDEAN,
-    WordMechanism.BRR: HAMMING,
-    WordMechanism.TEM: EUCLIDEAN,
-    WordMechanism.EXPONENTIAL: EUCLIDEAN,
-}
+AnyMechanism = WordMechanism | type[WordMechanism]
 
 
 def summary(distances: Distances) -> dict[str, Any]:
@@ -41,19 +35,19 @@ def _text(value: Fraction) -> str:
     return repr(float(value)) if Fraction(float(value)) == value else str(value)
 
 
-def distance(manifest: IndexManifest, mechanism: WordMechanism, name: str) -> Fraction:
+def distance(manifest: IndexManifest, mechanism: AnyMechanism, name: str) -> Fraction:
     """Return a distance of two words from the manifest, exactly, by its name there."""
-    return Fraction(str(manifest.distances[_METRICS[mechanism]][name]))
+    return Fraction(str(manifest.distances[METRIC_OF[mechanism.part]][name]))
 
 
-def mean_interval(manifest: IndexManifest, mechanism: WordMechanism) -> list[float] | None:
+def mean_interval(manifest: IndexManifest, mechanism: AnyMechanism) -> list[float] | None:
     """Return the 95 % interval of the mean distance, or None if the mean is exact."""
-    given = manifest.distances[_METRICS[mechanism]].get("mean_interval")
+    given = manifest.distances[METRIC_OF[mechanism.part]].get("mean_interval")
     return None if given is None else [float(Fraction(end)) for end in given]
 
 
 def matched(
-    epsilon: Fraction, theirs: WordMechanism, ours: WordMechanism, by: str, manifest: IndexManifest
+    epsilon: Fraction, theirs: AnyMechanism, ours: AnyMechanism, by: str, manifest: IndexManifest
 ) -> Fraction:
     """Return the epsilon of our mechanism that matches `epsilon` of theirs.
 
@@ -66,10 +60,10 @@ def matched(
     return epsilon * privacy_ratio(low, high)
 
 
-def _ends(manifest: IndexManifest, mechanism: WordMechanism, by: str) -> tuple[Fraction, Fraction]:
+def _ends(manifest: IndexManifest, mechanism: AnyMechanism, by: str) -> tuple[Fraction, Fraction]:
     """Return the bounds of the mean (with 95 % confidence) or of the maximum distance."""
     if by == "maximum":
         return distance(manifest, mechanism, "largest_met"), distance(manifest, mechanism, by)
     mean = distance(manifest, mechanism, by)
-    low, high = manifest.distances[_METRICS[mechanism]].get("mean_interval", (mean, mean))
+    low, high = manifest.distances[METRIC_OF[mechanism.part]].get("mean_interval", (mean, mean))
     return Fraction(low), Fraction(high)

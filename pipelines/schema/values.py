@@ -58,23 +58,11 @@ def _of_use(value: Fraction) -> Fraction:
     return value
 
 
-def _distance(value: Fraction) -> Fraction:
-    if value >= LARGEST_DISTANCE:
-        raise of_value(f"is not allowed; give less than {LARGEST_DISTANCE:,}")
-    return value
-
-
 def _probability(value: Fraction) -> Fraction:
     if value >= 1:
         raise of_value("is not allowed; give a number between 0 and 1")
     if value < _LEAST_DELTA:  # where the accountants' floats end
         raise of_value("is not allowed; give 1e-200 or more: that is never")
-    return value
-
-
-def _tuning(value: Fraction) -> Fraction:
-    if value > 1:
-        raise of_value("is not allowed; give a number above 0, and at most 1")
     return value
 
 
@@ -105,24 +93,33 @@ Epsilon = Annotated[
     AfterValidator(_of_use),
     WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": LARGEST_EPSILON}),
 ]
-Distance = Annotated[
-    Fraction,
-    BeforeValidator(_exact),
-    AfterValidator(_distance),
-    WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": LARGEST_DISTANCE}),
-]
 Delta = Annotated[
     Fraction,
     BeforeValidator(_exact),
     AfterValidator(_probability),
     WithJsonSchema({"type": "number", "minimum": float(_LEAST_DELTA), "exclusiveMaximum": 1}),
 ]
-Tuning = Annotated[
-    Fraction,
-    BeforeValidator(_exact),
-    AfterValidator(_tuning),
-    WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": 1}),
-]
+
+
+def option_number(most: int | None) -> Any:
+    """Return the type of an exact number above 0, and at most `most`; None for a distance."""
+
+    def within(value: Fraction) -> Fraction:
+        if most is None and value >= LARGEST_DISTANCE:
+            raise of_value(f"is not allowed; give less than {LARGEST_DISTANCE:,}")
+        if most is not None and value > most:
+            raise of_value(f"is not allowed; give a number above 0, and at most {most}")
+        return value
+
+    end = {"exclusiveMaximum": LARGEST_DISTANCE} if most is None else {"maximum": most}
+    return Annotated[
+        Fraction,
+        BeforeValidator(_exact),
+        AfterValidator(within),
+        WithJsonSchema({"type": "number", "exclusiveMinimum": 0, **end}),
+    ]
+
+
 Count = Annotated[
     int,
     BeforeValidator(_count),

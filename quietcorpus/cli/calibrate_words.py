@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 import quietcorpus as qc
+from quietcorpus.mechanisms.words.registry import names
 
 from .command import command
 from .options import (
@@ -34,7 +35,7 @@ from .options import (
 @click.option(
     "--mechanism",
     required=True,
-    type=click.Choice(["madlib", "vickrey", "brr", "tem", "exponential"]),
+    type=click.Choice(names()),
     help="The mechanism to measure.",
 )
 @click.option(

@@ -11,6 +11,7 @@ import click
 import orjson
 
 import quietcorpus as qc
+from quietcorpus.mechanisms.words.registry import names
 from quietcorpus.transforms.errors import InputError, shown
 from quietcorpus.transforms.names import folded
 
@@ -28,7 +29,7 @@ _Record = dict[str, Any]
 @click.option(
     "--mechanism",
     required=True,
-    type=click.Choice(["madlib", "vickrey", "brr", "tem", "exponential"]),
+    type=click.Choice(names()),
     help="The mechanism.",
 )
 @click.option("--epsilon", required=True, help="Per unit of distance, of every word.")

@@ -61,7 +61,7 @@ def test_commands_take_the_mechanism(release: Workspace, word_index: Path) -> No
     assert calibrated.returncode == 0, calibrated.stderr
     assert calibrated.stdout.startswith("Vickrey on 1,225 words (10 dimensions)")
     refused = release.run("calibrate", "words", str(word_index), *options, "--output", "nothing")
-    assert "tuning: vickrey needs it: above 0, and at most 1" in refused.stderr
+    assert "tuning: only vickrey takes it, and needs it" in refused.stderr
     evaluated = release.run(
         *("evaluate", str(release.output), "--against", "input/corpus.parquet", "--spec", spec),
         *("--output", "evaluated"),

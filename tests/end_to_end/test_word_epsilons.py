@@ -14,7 +14,7 @@ from card_schema import assert_valid
 from word_releases import DEVIATIONS, INPUT, corpus, simulated, texts_of
 
 from quietcorpus.indexes.word_index import WordIndex
-from quietcorpus.mechanisms.words.document_loss import brr_epsilon, madlib_epsilon
+from quietcorpus.mechanisms.words.document_loss import Flips, Noise
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -91,9 +91,9 @@ def test_an_epsilon_and_a_delta_for_whole_documents(
     assert Fraction(card["guarantee"]["parameters"]["epsilon_exact"]) == epsilon
     maximum, delta = Fraction(card["meaning"]["maximum_distance"]), Fraction(1, 10**5)
     if mechanism == "madlib":
-        found = madlib_epsilon(index.vectors.shape[1], epsilon, maximum, 20, delta)
+        found = Noise(index.vectors.shape[1]).document_epsilon(epsilon, maximum, 20, delta)
     else:
-        found = brr_epsilon(epsilon, maximum, 20, delta)
+        found = Flips().document_epsilon(epsilon, maximum, 20, delta)
     assert 29.5 < found < 30.001
     assert epsilon * maximum * 20 > 30
     losses = card["meaning"]["document_losses"]

@@ -22,7 +22,7 @@ from word_releases import ALPHA, DEVIATIONS, INPUT, corpus, simulated, texts_of
 
 from quietcorpus.indexes.tokenizer import tokenize
 from quietcorpus.indexes.word_index import WordIndex
-from quietcorpus.mechanisms.words.document_loss import brr_epsilon, madlib_epsilon
+from quietcorpus.mechanisms.words.document_loss import Flips, Noise
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -167,9 +167,9 @@ def test_the_card_says_what_documents_are_protected_by(
     section = (release.output / "README.md").read_text().split("## What epsilon means here\n")[1]
     for row in losses["documents"]:
         bounds = [
-            brr_epsilon(epsilon, distance, row["words"], delta)
+            Flips().document_epsilon(epsilon, distance, row["words"], delta)
             if dimensions is None
-            else madlib_epsilon(dimensions, epsilon, distance, row["words"], delta)
+            else Noise(dimensions).document_epsilon(epsilon, distance, row["words"], delta)
             for distance in distances
         ]
         found = [row["epsilon_at_mean"], row["epsilon_at_maximum"]]

@@ -20,11 +20,12 @@ from retries import FailsOnce, run_on, tables
 
 import quietcorpus.pipelines.jobs.job
 from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.words.registry import word_mechanism
 from quietcorpus.pipelines.schema.loading import load_spec
 from quietcorpus.transforms.artefacts.folders import _opened
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.privatizers.words import WordMechanism, WordPrivatizer, WordsParameters
+from quietcorpus.transforms.privatizers.words import WordPrivatizer, WordsParameters
 from quietcorpus.transforms.reading.documents import Documents
 
 if TYPE_CHECKING:
@@ -160,8 +161,8 @@ def test_an_index_that_changes_meanwhile_is_refused(
 
 def privatizer(source: IndexSource, mechanism: str, **changes: Any) -> WordPrivatizer:
     changes = {"epsilon": NOISY[mechanism], "per": "word", "out_of_vocabulary": "draw"} | changes
-    tuning = Fraction(1, 2) if mechanism == "vickrey" else None
-    parameters = WordsParameters(WordMechanism(mechanism), index=source, tuning=tuning, **changes)
+    own = word_mechanism(mechanism, tuning=Fraction(1, 2) if mechanism == "vickrey" else None)
+    parameters = WordsParameters(own, index=source, **changes)
     return parameters.privatizer(ReleaseKey.derive(bytes.fromhex(MASTER_KEY), "test", b""))
 
 

@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from quietcorpus.evaluation.calibration import Measured, choose_words, held_draws, measure
-from quietcorpus.evaluation.simulation import BrrSimulator, MadlibSimulator, Simulator
+from quietcorpus.evaluation.simulation import CodeSimulator, Simulator, VectorSimulator
 from quietcorpus.evaluation.tallies import WORDS_A_BLOCK, Block, BlockTask, DrawCounts, child
 
 ALPHA = 1e-6
@@ -40,7 +40,7 @@ def simulators(words: int = 300) -> list[Simulator]:
     generator = np.random.default_rng()
     vectors = generator.normal(size=(words, 6)).astype(np.float32)
     codes = generator.integers(2**64, size=(words, 2), dtype=np.uint64)
-    return [MadlibSimulator(vectors), BrrSimulator(codes)]
+    return [VectorSimulator(vectors), CodeSimulator(codes)]
 
 
 def same(one: Measured, other: Measured) -> bool:

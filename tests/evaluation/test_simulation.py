@@ -16,13 +16,12 @@ from scipy import stats
 
 from quietcorpus.evaluation.max_plus import improve
 from quietcorpus.evaluation.simulation import (
-    BrrSimulator,
-    MadlibSimulator,
-    VickreySimulator,
+    CodeSimulator,
+    VectorSimulator,
     unit_noise,
 )
 from quietcorpus.indexes.euclidean import EuclideanSearch
-from quietcorpus.mechanisms.words.vickrey import choice
+from quietcorpus.mechanisms.words.vickrey import Vickrey, choice
 
 ALPHA = 1e-6
 
@@ -36,7 +35,7 @@ def p_value(outputs: npt.NDArray[np.int32], law: npt.NDArray[np.float64]) -> flo
     return float(stats.chi2.sf(((counts - expected) ** 2 / expected).sum(), len(law) - 1))
 
 
-def repeated(simulator: MadlibSimulator | BrrSimulator, word: int, epsilon: float, draws: int):  # type: ignore[no-untyped-def]
+def repeated(simulator: VectorSimulator | CodeSimulator, word: int, epsilon: float, draws: int):  # type: ignore[no-untyped-def]
     generator = np.random.default_rng()
     return simulator.outputs(np.array([word]), [epsilon], draws, generator)[0, 0]
 
@@ -70,7 +69,7 @@ def test_madlib_is_exhaustive_search_in_float64() -> None:
     generator = np.random.default_rng()
     vectors = generator.normal(3, 1, size=(605, 12)).astype(np.float32)
     words, epsilons = generator.choice(605, 7), [0.5, 4.0, 30.0]
-    outputs = MadlibSimulator(vectors).outputs(words, epsilons, 1100, np.random.default_rng(seed))
+    outputs = VectorSimulator(vectors).outputs(words, epsilons, 1100, np.random.default_rng(seed))
     noise = unit_noise(12, 1100, np.random.default_rng(seed)).astype(np.float64)
     assert outputs.shape == (3, 7, 1100)
     assert outputs.dtype == np.int32
@@ -91,7 +90,7 @@ def test_vickreys_choice_is_of_the_two_nearest_words() -> None:
     seed = np.random.SeedSequence()
     vectors = np.random.default_rng().normal(size=(90, 3)).astype(np.float32)
     words, epsilons, draws, tuning = np.arange(0, 90, 4), [1.0, 8.0], 240, Fraction(2, 3)
-    simulator = VickreySimulator(vectors, EuclideanSearch(vectors), tuning)
+    simulator = VectorSimulator(vectors, EuclideanSearch(vectors), Vickrey(tuning).imitated)
     outputs = simulator.outputs(words, epsilons, draws, np.random.default_rng(seed))
     assert (outputs.shape, outputs.dtype) == ((2, 23, draws), np.int32)
     generator = np.random.default_rng(seed)
@@ -110,7 +109,7 @@ def test_madlib_on_a_line_is_the_laplace_law() -> None:
     # noncentrality is above 200, where 30.7 is the threshold for three degrees of freedom.
     places = np.array([0.0, -1.0, 0.4, 2.0])
     edges = np.array([-np.inf, -0.5, 0.2, 1.2, np.inf])
-    simulator = MadlibSimulator(places[:, None].astype(np.float32))
+    simulator = VectorSimulator(places[:, None].astype(np.float32))
     outputs = repeated(simulator, 2, 1.5, 100_000)
 
     def law(epsilon: float) -> npt.NDArray[np.float64]:
@@ -136,7 +135,7 @@ def test_madlib_in_the_plane_is_the_polar_integral() -> None:
     def unchanged(epsilon: float) -> float:
         return float(stats.gamma.cdf(epsilon * ends, 2).mean())
 
-    count = int((repeated(MadlibSimulator(vectors), 0, 3.0, 100_000) == 0).sum())
+    count = int((repeated(VectorSimulator(vectors), 0, 3.0, 100_000) == 0).sum())
     assert stats.binomtest(count, 100_000, unchanged(3.0)).pvalue >= ALPHA
     assert stats.binomtest(count, 100_000, unchanged(3.3)).pvalue < ALPHA
 
@@ -178,16 +177,16 @@ def test_brr_is_the_sum_over_all_flips() -> None:
         flip = 1 / (1 + np.exp(epsilon))
         return np.bincount(nearest, flip**flips * (1 - flip) ** (10 - flips), minlength=8)
 
-    outputs = repeated(BrrSimulator(codes), 3, 1.0, 100_000)
+    outputs = repeated(CodeSimulator(codes), 3, 1.0, 100_000)
     assert p_value(outputs, law(1.0)) >= ALPHA
     assert p_value(outputs, law(1.1)) < ALPHA
 
 
-def simulators() -> list[MadlibSimulator | BrrSimulator]:
+def simulators() -> list[VectorSimulator | CodeSimulator]:
     generator = np.random.default_rng()
     vectors = generator.normal(size=(300, 5)).astype(np.float32)
     codes = generator.integers(2**64, size=(300, 1), dtype=np.uint64)
-    return [MadlibSimulator(vectors), BrrSimulator(codes)]
+    return [VectorSimulator(vectors), CodeSimulator(codes)]
 
 
 @pytest.mark.parametrize("which", [0, 1])

@@ -15,6 +15,7 @@ import hashlib
 import json
 import unicodedata
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,8 +26,11 @@ import quietcorpus.mechanisms
 from quietcorpus.indexes.search import SearchEngine, Searching
 from quietcorpus.mechanisms.encoding import Value, encode
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
+from quietcorpus.mechanisms.words.brr import BinaryRandomizedResponse
+from quietcorpus.mechanisms.words.madlib import Madlib
+from quietcorpus.mechanisms.words.mechanism import WordMechanism
+from quietcorpus.mechanisms.words.vickrey import Vickrey
 from quietcorpus.pipelines.kinds.word_embeddings.training import STAGE
-from quietcorpus.transforms.privatizers.words import WordMechanism
 
 TABLE = Path(__file__).with_name("stage_laws.json")
 ROOT = Path(quietcorpus.mechanisms.__file__).parents[1]
@@ -62,9 +66,9 @@ def law_of(name: str, patch: pytest.MonkeyPatch, folder: Path) -> dict[str, Any]
 @pytest.mark.parametrize(
     ("name", "mechanism", "engine"),
     [
-        ("words, madlib", WordMechanism.MADLIB, SearchEngine.FAISS_FLAT),
-        ("words, vickrey", WordMechanism.VICKREY, SearchEngine.FAISS_FLAT),
-        ("words, brr", WordMechanism.BRR, SearchEngine.FAISS_BINARY_FLAT),
+        ("words, madlib", Madlib(), SearchEngine.FAISS_FLAT),
+        ("words, vickrey", Vickrey(Fraction(1, 3)), SearchEngine.FAISS_FLAT),
+        ("words, brr", BinaryRandomizedResponse(), SearchEngine.FAISS_BINARY_FLAT),
     ],
 )
 def test_engines_that_find_the_same_words_have_the_same_law(

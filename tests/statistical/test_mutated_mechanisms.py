@@ -26,6 +26,7 @@ STATEMENTS = {"accounting", "document_loss", "pool_size", "word_loss"}
 GIVEN = {"stream", "addresses", "address", "dither", "uniforms"}
 SPEED = "it decides how much work is done, and no draw"
 REST = "it follows the noise"
+ESTIMATES = "it serves estimates, audits and attackers"
 WITHOUT = {
     "mechanisms.votes.ballots:Ballots.noisy": "abstract",
     "mechanisms.sentences.deep_candidate:cosines": "of public vectors",
@@ -41,6 +42,10 @@ WITHOUT = {
     "mechanisms.sentences.truncation:NoisyMeans.rows": REST,
     "mechanisms.users.user_training:Training.stage_parameters": "it names the norm alone",
     "mechanisms.votes.estimates:weights": REST,
+    "mechanisms.words.mechanism:LawDrawer.drawn": "abstract",
+    "mechanisms.words.mechanism:NoisyWord.imitated": ESTIMATES,
+    "mechanisms.words.mechanism:TabledWord.weights": ESTIMATES,
+    "mechanisms.words.vickrey:Vickrey.imitated": ESTIMATES,
 }
 """Functions that look as if they drew, clipped or rounded, and why they have no fault here."""
 CALLED = {"clip", "minimum", "maximum", "rint", "round", "floor", "ceil", "isqrt", "trunc"}

@@ -406,7 +406,7 @@ def words_of_a_large_vocabulary() -> Found:
     """Kills: rows of tables, words and draws in 16 bits; blocks of words that begin again."""
     size = MANY + 70
     places = Within(np.arange(size, dtype=np.float32)[:, None])
-    decline = WordExponential(Fraction(4)).decline
+    decline = WordExponential().decline(Fraction(4), size)
     some = np.concatenate([np.arange(130), np.arange(MANY - 100, size)])
     words = np.resize(some, MANY).astype(np.int32)
     stream, rows = fresh_stream(), addresses(MANY)

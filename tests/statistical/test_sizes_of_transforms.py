@@ -22,7 +22,18 @@ import pyarrow.parquet as pq
 import pytest
 from hashed_sentences import CANDIDATES, Hashed
 from hashed_sentences import parameters as sentences
-from privatized_words import ALIKE, BRR, MADLIB, TINY, VICKREY, WORDS, documents, parameters
+from privatized_words import (
+    ALIKE,
+    BRR,
+    EXPONENTIAL,
+    MADLIB,
+    TEM,
+    TINY,
+    VICKREY,
+    WORDS,
+    documents,
+    parameters,
+)
 from public_pools import ENCODER, LETTERS, POOL, Letters
 from sizes import MANY, MORE, Found, addresses, distinct, edges, listed
 
@@ -35,6 +46,8 @@ from quietcorpus.mechanisms.users.clipped_sum import STEPS, ClippedSum
 from quietcorpus.mechanisms.users.cooccurrence import cells_of
 from quietcorpus.mechanisms.users.group_norms import GroupNorms
 from quietcorpus.mechanisms.votes.votes import Votes
+from quietcorpus.mechanisms.words.mechanism import TableDrawer, WordMechanism
+from quietcorpus.mechanisms.words.tem import TruncatedExponential
 from quietcorpus.pipelines.ledger.partitions import Partitions
 from quietcorpus.transforms.array_sums import AddCounts
 from quietcorpus.transforms.codebook import Codebook
@@ -48,7 +61,7 @@ from quietcorpus.transforms.privatizers.embedded_words import RUN_WORDS, _runs
 from quietcorpus.transforms.privatizers.longest import Longest
 from quietcorpus.transforms.privatizers.rows import document_addresses, identified
 from quietcorpus.transforms.privatizers.sentences import SentencePrivatizer
-from quietcorpus.transforms.privatizers.words import WordMechanism, WordPrivatizer, decline_of
+from quietcorpus.transforms.privatizers.words import WordPrivatizer
 from quietcorpus.transforms.reading.documents import Corpus, Documents, FileState, Plan, Split
 from quietcorpus.transforms.reading.identifiers import DIGEST, Identifiers
 from quietcorpus.transforms.shards import data_file, make_shards
@@ -197,8 +210,6 @@ def words_of_a_long_document(mechanism: WordMechanism, per: Any, unknown: bool) 
         mechanism,
         TINY,
         per=per,
-        tuning=Fraction(1, 2) if mechanism is VICKREY else None,
-        truncation=Fraction(3) if mechanism is WordMechanism.TEM else None,
         out_of_vocabulary="draw" if unknown else "drop",
     )
     privatizer = WordPrivatizer(given, index, ReleaseKey.fresh())
@@ -237,15 +248,16 @@ def budgets_of_documents() -> Found:
 def laws_of_documents() -> Found:
     """Kills: a table of another epsilon than a document's share, such as a rounded one."""
     found, expected = [], []
-    for mechanism in list(WordMechanism)[-2:]:
+    for mechanism in (TEM, EXPONENTIAL):
         privatizer = WordPrivatizer(
             parameters(mechanism, Fraction(12), per="document"), ALIKE, ReleaseKey.fresh()
         )
         lengths = edges(MANY)
         epsilons, _ = privatizer._epsilons(np.concatenate([[0], np.cumsum(lengths)]))
         for epsilon in epsilons:
-            found.append(privatizer.draws_of(epsilon)._decline)
-            expected.append(decline_of(mechanism, epsilon, None, len(ALIKE.vocabulary)))
+            assert isinstance(privatizer.drawer, TableDrawer)
+            found.append(privatizer.drawer.of(epsilon)._decline)
+            expected.append(mechanism.decline(epsilon, len(ALIKE.vocabulary)))
     return found, expected
 
 
@@ -567,7 +579,9 @@ for size in ((1 << 16) - 1, 1 << 16, (1 << 16) + 1):
 for compressed in (False, True):
     CASES[f"exact_bags, {compressed}"] = lambda _, own=compressed: exact_bags(own)
 for how in product(
-    (MADLIB, BRR, VICKREY, *list(WordMechanism)[-2:]), ("word", "document"), (False, True)
+    (MADLIB, BRR, VICKREY, TruncatedExponential(Fraction(3)), EXPONENTIAL),
+    ("word", "document"),
+    (False, True),
 ):
     if how[1] == "word" or not how[2]:
         CASES[f"words_of_a_long_document, {how}"] = lambda _, how=how: words_of_a_long_document(

@@ -43,7 +43,7 @@ _PROOFS = {
     "deep-candidate": ("sentences/deep_candidate", "noise/exponential"),
     "projected-mean": ("sentences/projected_mean",),
     "truncation": ("sentences/truncation", "noise/geometric"),
-    "madlib": ("words/madlib",),
+    "madlib": Madlib.proofs,
 }
 
 
@@ -93,7 +93,7 @@ class SentencesMechanism(Mechanism):
         if self.mechanism != "madlib":
             return sentence_limits(self.most_sentences, self.epsilon)
         is_private = any(one.name == "index" and one.provenance == "private" for one in artefacts)
-        return word_limits("madlib", self.tokenizer, self.out_of_vocabulary, is_private=is_private)
+        return word_limits(Madlib(), self.tokenizer, self.out_of_vocabulary, is_private=is_private)
 
     def results(self, block: Any) -> tuple[Set[str], Set[str]]:
         """Return what is known of encoder and candidates, and for `madlib` of its words."""

@@ -19,6 +19,7 @@ from quietcorpus.mechanisms.accounting.guarantees import (
 )
 from quietcorpus.mechanisms.noise.exponential import LARGEST_SET
 from quietcorpus.mechanisms.sentences.deep_candidate import Utility
+from quietcorpus.mechanisms.words.madlib import Madlib
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
 from quietcorpus.transforms.errors import InputError
@@ -27,7 +28,6 @@ from quietcorpus.transforms.privatizers.sentences import (
     SentenceMechanism,
     SentencesParameters,
 )
-from quietcorpus.transforms.privatizers.words import WordMechanism
 from quietcorpus.transforms.shards import Tally, Written
 
 from ...card import model as card
@@ -287,7 +287,7 @@ class EmbeddedWordsKind(Kind):
         words = WordsKind.resolve(
             WordsSpec.model_construct(  # its values were checked as this spec's
                 kind="words",
-                mechanism=WordMechanism.MADLIB,
+                mechanism=Madlib.name,
                 epsilon=spec.epsilon,
                 index=spec.index,
                 search=spec.search,

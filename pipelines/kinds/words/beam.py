@@ -38,7 +38,7 @@ class PrivatizeWords(ComposedKind):
         release: str,
         *,
         index: str | PathLike[str],
-        mechanism: Literal["madlib", "vickrey", "brr", "tem", "exponential"],
+        mechanism: str,
         epsilon: float | Mapping[str, Any] | None = None,
         document_epsilon: float | Mapping[str, Any] | None = None,
         out_of_vocabulary: Literal["drop", "draw"] = "drop",

@@ -10,7 +10,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow.parquet as pq
 
 from quietcorpus.evaluation.calibration import (
@@ -24,6 +23,7 @@ from quietcorpus.evaluation.calibration import (
 from quietcorpus.evaluation.demands import Design
 from quietcorpus.evaluation.neighbours import euclidean_neighbours, hamming_neighbours
 from quietcorpus.evaluation.recall import Recall, noisy_queries
+from quietcorpus.evaluation.simulation import simulator
 from quietcorpus.evaluation.solver import TRIALS, Solution, solve
 from quietcorpus.evaluation.tallies import child
 from quietcorpus.indexes.engines import vector_search
@@ -39,7 +39,7 @@ from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.mechanisms.words.document_loss import LARGEST_DELTA, LARGEST_WORDS, LEAST_DELTA
 from quietcorpus.transforms.errors import InputError, shown
 from quietcorpus.transforms.installed import require_installed
-from quietcorpus.transforms.privatizers.words import WordMechanism, engines_of
+from quietcorpus.transforms.privatizers.words import engines_of
 
 from ...card.document_losses import DocumentBudget
 from ...runners.parallel import Backend, processors
@@ -49,7 +49,6 @@ from ...terminal.progress import Steps
 from . import calibrate_plot, calibrate_report
 from .calibrate_blocks import runner, timed, told
 from .calibrate_report import WordSettings
-from .job import simulator
 
 RESULT, ROWS = "calibration.json", "calibration.parquet"
 RANKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
@@ -126,7 +125,7 @@ def _measured(
 ) -> tuple[Measured, Solution | None]:
     # A search that finds what exact search finds is simulated by the latter, which is quicker.
     missing = search if settings.search.approximate else None
-    simulated = simulator(settings.mechanism, index, missing, settings.truncation, settings.tuning)
+    simulated = simulator(settings.mechanism, index, missing)
     seed = np.random.SeedSequence(settings.seed)
     size, weights = simulated.size, settings.weights
     count = settings.words
@@ -167,9 +166,9 @@ def _measured(
 
 def _search(index: WordIndex, settings: WordSettings) -> VectorSearch | None:
     """Return the search among vectors that a release would use; None for the default one."""
-    searching = settings.search
-    if searching.engine not in engines_of(settings.mechanism):
-        raise InputError(f"search: {searching.engine.value} is not for {settings.mechanism.value}")
+    searching, mechanism = settings.search, settings.mechanism
+    if searching.engine not in engines_of(type(mechanism)):
+        raise InputError(f"search: {searching.engine.value} is not for {mechanism.name}")
     if searching.engine in (SearchEngine.EXACT, SearchEngine.FAISS_BINARY_FLAT):
         return None
     try:
@@ -243,25 +242,11 @@ def read_search(key: str, given: str) -> Searching:
 def _neighbours(index: WordIndex, settings: WordSettings, measured: Measured) -> dict[str, Any]:
     ranks = [rank for rank in RANKS if rank < index.manifest.words]
     words = measured.words[:NEIGHBOURS_OF]
-    distances = _distances(index, settings.mechanism, words, ranks)
+    part = settings.mechanism.part
+    neighbours = hamming_neighbours if part == "codes" else euclidean_neighbours
+    distances = neighbours(index.points(part), words, ranks)
     return {
         "ranks": ranks,
         "words": len(words),
         "quantiles": [calibrate_report.quantiles(column) for column in distances.T],
     }
-
-
-def _distances(
-    index: WordIndex, mechanism: WordMechanism, words: npt.NDArray[np.int64], ranks: list[int]
-) -> npt.NDArray[np.float64]:
-    """Return the distances to neighbours of these ranks, by the mechanism's metric."""
-    match mechanism:
-        case (
-            WordMechanism.MADLIB
-            | WordMechanism.VICKREY
-            | WordMechanism.TEM
-            | WordMechanism.EXPONENTIAL
-        ):
-            return euclidean_neighbours(index.vectors, words, ranks)
-        case WordMechanism.BRR:
-            return hamming_neighbours(index.codes, words, ranks)

@@ -19,39 +19,18 @@ from quietcorpus.evaluation.recall import Recall
 from quietcorpus.evaluation.solver import Solution
 from quietcorpus.evaluation.tallies import WORDS_A_BLOCK
 from quietcorpus.indexes.search import EXACT, Searching
-from quietcorpus.indexes.word_index_manifest import IndexManifest
+from quietcorpus.indexes.word_index_manifest import EUCLIDEAN, HAMMING, METRIC_OF, IndexManifest
 from quietcorpus.mechanisms.accounting.guarantees import round_up, shown_up
-from quietcorpus.transforms.privatizers.words import WordMechanism
+from quietcorpus.mechanisms.words.mechanism import WordMechanism
+from quietcorpus.mechanisms.words.registry import class_of, compared_with
 
-from ...card.document_losses import DocumentBudget, Weights, document_epsilon
+from ...card.document_losses import DocumentBudget
 from ...prepare.distances import distance, matched
 from .job import law_of
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 _CONFIDENCE = 0.95
-_NAMES = {
-    WordMechanism.MADLIB: "Madlib",
-    WordMechanism.VICKREY: "Vickrey",
-    WordMechanism.BRR: "BRR",
-    WordMechanism.TEM: "TEM",
-    WordMechanism.EXPONENTIAL: "The exponential mechanism",
-}
-_METRICS = {
-    WordMechanism.MADLIB: "Euclidean",
-    WordMechanism.VICKREY: "Euclidean",
-    WordMechanism.BRR: "Hamming",
-    WordMechanism.TEM: "Euclidean",
-    WordMechanism.EXPONENTIAL: "Euclidean",
-}
-_UNITS = {"Euclidean": "unit of Euclidean distance", "Hamming": "bit"}
-_MATCHED = {
-    WordMechanism.MADLIB: WordMechanism.BRR,
-    WordMechanism.VICKREY: WordMechanism.BRR,
-    WordMechanism.BRR: WordMechanism.MADLIB,
-    WordMechanism.TEM: WordMechanism.BRR,
-    WordMechanism.EXPONENTIAL: WordMechanism.BRR,
-}
-"""The mechanism of the other metric that each is compared with."""
+_UNITS = {EUCLIDEAN: "unit of Euclidean distance", HAMMING: "bit"}
 
 
 @dataclass(frozen=True)
@@ -59,7 +38,7 @@ class WordSettings:
     """The settings of a calibration.
 
     Attributes:
-        mechanism: the mechanism to calibrate.
+        mechanism: the mechanism to calibrate, with its own options.
         epsilons: the grid, per unit of the mechanism's distance.
         words: the largest number of words to measure; None for all of them.
         draws: the number of draws for each epsilon and word.
@@ -70,8 +49,6 @@ class WordSettings:
         confidence: the confidence of that epsilon.
         search: the engine that a release would use.
         document: what documents shall be protected by, if an epsilon is sought for it.
-        truncation: for `tem`, gamma; None for the one that follows from each epsilon.
-        tuning: for `vickrey`, t; None for the others.
     """
 
     mechanism: WordMechanism
@@ -85,8 +62,6 @@ class WordSettings:
     confidence: float = 0.95
     search: Searching = EXACT
     document: DocumentBudget | None = None
-    truncation: Fraction | None = None
-    tuning: Fraction | None = None
 
 
 def content(
@@ -108,13 +83,14 @@ def content(
     no draw gave: it is more than about log(draws).
     """
     mechanism = settings.mechanism
+    metric = METRIC_OF[mechanism.part]
     return {
         "schema_version": 1,
         "title": _title(manifest, settings, measured),
         "index": described(manifest),
-        "mechanism": mechanism.value,
-        "metric": _METRICS[mechanism],
-        "unit": _UNITS[_METRICS[mechanism]],
+        "mechanism": mechanism.name,
+        "metric": metric.capitalize(),
+        "unit": _UNITS[metric],
         "distances": dict(manifest.distances),
         "mean_distance": float(distance(manifest, mechanism, "mean")),
         "maximum_distance": float(distance(manifest, mechanism, "maximum")),
@@ -129,8 +105,7 @@ def content(
             "seed": settings.seed,
             "quantiles": list(QUANTILES),
             **settings.search.law,
-            **({} if settings.truncation is None else {"truncation": str(settings.truncation)}),
-            **({} if settings.tuning is None else {"tuning": str(settings.tuning)}),
+            **{key: str(one) for key, one in mechanism.options.items() if one is not None},
         },
         "by_epsilon": [
             _row(manifest, settings, measured, e)
@@ -147,11 +122,12 @@ def _document(manifest: IndexManifest, settings: WordSettings) -> dict[str, Any]
     """Solve for the epsilon of a word that keeps whole documents to a budget; see `lines`."""
     budget = settings.document
     assert budget is not None
-    maximum = distance(manifest, settings.mechanism, "maximum")
-    law = law_of(settings.mechanism, manifest, settings.truncation)
+    mechanism = settings.mechanism
+    maximum = distance(manifest, mechanism, "maximum")
+    law = law_of(mechanism, manifest, mechanism.gamma(None, manifest.words))
     epsilon = budget.word_epsilon(law, maximum)
-    counted = min(maximum, law.largest) if isinstance(law, Weights) else maximum
-    found = document_epsilon(law)(epsilon, maximum, budget.words, budget.delta)
+    counted = maximum if law.largest is None else min(maximum, law.largest)
+    found = law.document_epsilon(epsilon, maximum, budget.words, budget.delta)
     return {
         "words": budget.words,
         "delta": float(budget.delta),
@@ -164,7 +140,7 @@ def _document(manifest: IndexManifest, settings: WordSettings) -> dict[str, Any]
 
 def _title(manifest: IndexManifest, settings: WordSettings, measured: Measured) -> str:
     return (
-        f"{_NAMES[settings.mechanism]} on {manifest.words:,} words "
+        f"{settings.mechanism.title} on {manifest.words:,} words "
         f"({_size(settings.mechanism, manifest)}): "
         f"{measured.draws:,} draws for each of {len(measured.words):,} words"
         + (f", {settings.search}" if settings.search.approximate else "")
@@ -172,16 +148,8 @@ def _title(manifest: IndexManifest, settings: WordSettings, measured: Measured) 
 
 
 def _size(mechanism: WordMechanism, manifest: IndexManifest) -> str:
-    match mechanism:
-        case (
-            WordMechanism.MADLIB
-            | WordMechanism.VICKREY
-            | WordMechanism.TEM
-            | WordMechanism.EXPONENTIAL
-        ):
-            return f"{manifest.dimensions} dimensions"
-        case WordMechanism.BRR:
-            return f"{manifest.bits} bits"
+    codes = mechanism.part == "codes"
+    return f"{manifest.bits} bits" if codes else f"{manifest.dimensions} dimensions"
 
 
 def _sample(manifest: IndexManifest, settings: WordSettings, measured: Measured) -> str:
@@ -196,14 +164,14 @@ def _row(
     manifest: IndexManifest, settings: WordSettings, measured: Measured, e: int
 ) -> dict[str, Any]:
     epsilon = settings.epsilons[e]
-    other = _MATCHED[settings.mechanism]
+    other = compared_with(settings.mechanism)
     mean, maximum = (distance(manifest, settings.mechanism, by) for by in ("mean", "maximum"))
     return {
         "epsilon": float(epsilon),
         "loss_at_mean_distance": float(epsilon * mean),
         "loss_at_maximum_distance": float(epsilon * maximum),
         "matched": {
-            "mechanism": other.value,
+            "mechanism": other.name,
             "by_mean": float(matched(epsilon, settings.mechanism, other, "mean", manifest)),
             "by_maximum": float(matched(epsilon, settings.mechanism, other, "maximum", manifest)),
         },
@@ -303,7 +271,7 @@ def rows(measured: Measured, terms: pa.Array) -> pa.Table:
 
 def lines(found: dict[str, Any]) -> Iterator[str]:
     """Yield the table for a terminal."""
-    other = _NAMES[WordMechanism(found["by_epsilon"][0]["matched"]["mechanism"])]
+    other = class_of(found["by_epsilon"][0]["matched"]["mechanism"]).title
     yield found["title"]
     yield (
         f"{found['metric']} distance of two words: mean {found['mean_distance']:.4g}, maximum "

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import fields
 from fractions import Fraction
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import Field
+from pydantic import Field, create_model
 
 from quietcorpus.evaluation.calibration import held_draws
 from quietcorpus.indexes.word_index_manifest import describes_map
 from quietcorpus.mechanisms.accounting.guarantees import Spending, ceiling, round_up, shown_up
 from quietcorpus.mechanisms.digits import index_of, number
-from quietcorpus.mechanisms.words.brr import BinaryRandomizedResponse
-from quietcorpus.mechanisms.words.document_loss import LARGEST_WORDS
-from quietcorpus.mechanisms.words.madlib import Madlib
-from quietcorpus.mechanisms.words.tem import TruncatedExponential, radius_of
-from quietcorpus.mechanisms.words.vickrey import Vickrey
-from quietcorpus.mechanisms.words.word_exponential import WordExponential
+from quietcorpus.mechanisms.words.document_loss import LARGEST_WORDS, Flips
+from quietcorpus.mechanisms.words.mechanism import OptionError, WordMechanism
+from quietcorpus.mechanisms.words.registry import class_of, names, options, word_mechanism
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import BATCH_DOCUMENTS
 
@@ -31,9 +30,6 @@ from ...card.document_losses import (
     SAME,
     DocumentBudget,
     DocumentLosses,
-    Flips,
-    Noise,
-    Weights,
     agree,
     document_losses,
 )
@@ -55,29 +51,6 @@ DOCUMENT_WORDS = (10, 100, 1000)
 SHARING_WORDS = (1, *DOCUMENT_WORDS)
 """The lengths of documents on a card; one of one word has the whole epsilon for it."""
 
-METRICS = {
-    "madlib": Madlib.metric,
-    "vickrey": Vickrey.metric,
-    "brr": BinaryRandomizedResponse.metric,
-    "tem": TruncatedExponential.metric,
-    "exponential": WordExponential.metric,
-}
-LAWS: dict[str, type] = {
-    "madlib": Noise,
-    "vickrey": Noise,
-    "brr": Flips,
-    "tem": Weights,
-    "exponential": Weights,
-}
-"""The form of the law of one word's loss."""
-_PROOFS = {
-    "madlib": ("words/madlib",),
-    "vickrey": ("words/vickrey", "words/madlib"),
-    "brr": ("words/brr",),
-    "tem": ("words/tem", "words/distance_draws"),
-    "exponential": ("words/word_exponential", "words/distance_draws"),
-}
-
 
 class SearchUsed(Part):
     """The engine that found words, where the spec names one."""
@@ -95,10 +68,9 @@ class DocumentEpsilonUsed(Part):
     longer: Literal["cut", "refuse"]
 
 
-class WordsMechanism(Mechanism):
-    """A release of text, word by word."""
+class _AnyWords(Mechanism):
+    """The keys that all mechanisms have."""
 
-    private: ClassVar[frozenset[str]] = frozenset({"index"})
     kind: Literal["words"]
     mechanism: str
     epsilon: float | None = None
@@ -109,11 +81,23 @@ class WordsMechanism(Mechanism):
     epsilon_exact: Rational
     words: int
     matched: dict[str, Any] | None = None
-    truncation: float | None = None
-    tuning: float | None = Field(
-        None,
-        description="for `vickrey`: how much the second nearest word is preferred, of 0 to 1",
-    )
+
+
+if TYPE_CHECKING:
+    _WithOptions = _AnyWords
+else:
+    own = {
+        key: (Annotated[float | None, Field(description=f"for `{one.name}`: {meaning}")], None)
+        for key, (one, option) in options().items()
+        for meaning in [option.metadata.get("card", option.metadata["description"])]
+    }
+    _WithOptions = create_model("_WithOptions", __base__=_AnyWords, **own)
+
+
+class WordsMechanism(_WithOptions):
+    """A release of text, word by word."""
+
+    private: ClassVar[frozenset[str]] = frozenset({"index"})
     gamma: float | None = Field(
         None,
         description="for `tem`: the distance beyond which weights decline no further; rounded up",
@@ -124,21 +108,41 @@ class WordsMechanism(Mechanism):
     @property
     def promise(self) -> Promise | None:
         """Return the form of metric privacy in the mechanism's metric; None if it is unknown."""
-        metric = METRICS.get(self.mechanism)
-        return Promise(MetricParameters, metric) if metric else None
+        return None if self.known is None else Promise(MetricParameters, self.known.metric)
+
+    @property
+    def possible(self) -> list[WordMechanism]:
+        """Return the mechanisms that the card may be of; none if this version has no such one."""
+        if self.mechanism not in names():
+            return []
+        keys = [one.name for one in fields(class_of(self.mechanism))]
+        own = {key: getattr(self, key, None) for key in keys}
+        given = {key: exacts(value) for key, value in own.items() if value is not None}
+        try:
+            return [
+                word_mechanism(self.mechanism, **dict(zip(given, exact, strict=True)))
+                for exact in itertools.product(*given.values())
+            ]
+        except OptionError:
+            return []
+
+    @property
+    def known(self) -> WordMechanism | None:
+        """Return the first of them; None if there is none."""
+        return next(iter(self.possible), None)
 
     @property
     def proofs(self) -> tuple[str, ...]:
         """Return the modules with the proofs of its noise."""
-        return _PROOFS.get(self.mechanism, ())
+        return () if self.known is None else self.known.proofs
 
     @property
     def notes(self) -> list[str]:
-        """Return what an approximate search means, what gamma does, and what documents keep to."""
+        """Return what its search, gamma, own options and documents' epsilon mean."""
         return [
             *notes_on(self.search),
             *_notes_on_gamma(self.gamma, self.epsilon_exact),
-            *_notes_on_tuning(self.tuning),
+            *(() if self.known is None else self.known.notes),
             *_notes_on_documents(self.document_epsilon),
         ]
 
@@ -148,7 +152,7 @@ class WordsMechanism(Mechanism):
         """Return the lines on what released words do not hide."""
         is_private = any(one.provenance == "private" for one in artefacts)
         return word_limits(
-            self.mechanism, self.tokenizer, self.out_of_vocabulary, is_private=is_private
+            self.known, self.tokenizer, self.out_of_vocabulary, is_private=is_private
         )
 
     def asked(self, given: dict[str, Any]) -> dict[str, Any]:
@@ -165,7 +169,7 @@ class WordsMechanism(Mechanism):
         """
         given = block.document_epsilon if block.epsilon is None else block.epsilon
         shared = block.epsilon is None and block.budget is None
-        gamma = block.mechanism == "tem" and (block.truncation is not None or not shared)
+        gamma = block.chosen.gamma(None if shared else Fraction(1), 2) is not None
         return {
             "epsilon_exact",
             "words",
@@ -213,7 +217,11 @@ class WordsMechanism(Mechanism):
 
 
 def word_limits(
-    mechanism: str, tokenizer: str | None, out_of_vocabulary: str | None, *, is_private: bool
+    mechanism: WordMechanism | None,
+    tokenizer: str | None,
+    out_of_vocabulary: str | None,
+    *,
+    is_private: bool,
 ) -> list[str]:
     """Return the lines on what released words do not hide; `is_private`, if the index is."""
     length = (
@@ -233,26 +241,9 @@ def word_limits(
         "the more a reader learns of its subject, its language and its author",
         statements.row_places(BATCH_DOCUMENTS),
         *statements.of_dictionaries(tokenizer),
-        *_LIMITS_OF_DRAWS.get(mechanism, ()),
+        *(() if mechanism is None else mechanism.limits),
         *([of_index] if is_private else []),
     ]
-
-
-_OF_FLOATS = (
-    "what floating-point noise gives away: the proof is for real numbers. The noise that runs is "
-    "bounded, so that the guarantee fails with a probability of order 10^-20 a word, and rounded; "
-    "only nearest words are seen, and what rounding does to them is tested, not bounded"
-)
-_OF_TIME = (
-    "which words there are, from a reader who can time the run: a worker computes the distances of "
-    "a word when it first meets it"
-)
-_LIMITS_OF_DRAWS = {
-    "madlib": [_OF_FLOATS],
-    "vickrey": [_OF_FLOATS],
-    "tem": [_OF_TIME],
-    "exponential": [_OF_TIME],
-}
 
 
 def sample_of(words: int) -> str:
@@ -283,16 +274,6 @@ def _notes_on_gamma(gamma: float | None, epsilon: str) -> list[str]:
     return [
         f"Words farther apart than {shown_up(gamma)} (gamma) count as that far apart: the loss of "
         f"a word is {most} at most, whatever it is replaced by."
-    ]
-
-
-def _notes_on_tuning(tuning: float | None) -> list[str]:
-    if tuning is None:
-        return []
-    return [
-        "Of the two words nearest to a noisy vector, at distances d1 and d2, the first was "
-        f"released with the chance (1 - t) d2 / (t d1 + (1 - t) d2), for t = {tuning:.6g}, and "
-        "else the second. The guarantee is the same for every t."
     ]
 
 
@@ -340,10 +321,8 @@ def _check_gamma(uri: str, mechanism: WordsMechanism, meaning: Meaning | None) -
             raise InputError(f"{uri}: meaning: losses are not counted to the greatest distance")
         return
     gamma = Fraction(mechanism.gamma_exact)
-    if mechanism.truncation is None:
-        known = [radius_of(Fraction(mechanism.epsilon_exact), mechanism.words)]
-    else:
-        known = exacts(mechanism.truncation)
+    epsilon, words = Fraction(mechanism.epsilon_exact), mechanism.words
+    known = [one.gamma(epsilon, words) for one in mechanism.possible]
     if gamma not in known or mechanism.gamma != round_up(gamma) or counted != mechanism.gamma:
         raise InputError(f"{uri}: mechanism: gamma is not the one that losses are counted to")
 
@@ -373,10 +352,10 @@ def _is_solved(card: Card, document: DocumentEpsilonUsed, losses: DocumentLosses
     mechanism, meaning = card.mechanism, card.meaning
     assert isinstance(mechanism, WordsMechanism)
     assert meaning is not None
-    maximum, law = Fraction(repr(meaning.maximum_distance)), losses.law
-    if isinstance(law, Weights):
-        given = mechanism.truncation
-        law = Weights(maximum if given is None else exacts(given)[0])
+    assert mechanism.known is not None
+    maximum = Fraction(repr(meaning.maximum_distance))
+    gamma = mechanism.known.gamma(None, mechanism.words)
+    law = mechanism.known.loss_law(losses.dimensions or 1, maximum if gamma is None else gamma)
     budget = DocumentBudget(exacts(document.epsilon)[0], exacts(document.delta)[0], document.words)
     own, stated = budget.word_epsilon(law, maximum), Fraction(mechanism.epsilon_exact)
     return number(index_of(stated)) == stated and abs(stated - own) <= SAME * own
@@ -418,7 +397,7 @@ def check_words(uri: str, mechanism: str, card: Card, *, per: str = "word") -> N
     _check_lengths(uri, total, meaning, getattr(card.mechanism, "words", None))
     if same_code(card.code_sha256):
         _check_estimates(uri, card, meaning)
-    _check_document_losses(uri, mechanism, total, meaning)
+    _check_document_losses(uri, class_of(mechanism), total, meaning)
 
 
 def _check_lengths(uri: str, total: MetricParameters, meaning: Meaning, size: int | None) -> None:
@@ -480,14 +459,15 @@ def _is_foreign(found: MeasuredRecall | None, searched: bool) -> bool:
 
 
 def _check_document_losses(
-    uri: str, mechanism: str, total: MetricParameters, meaning: Meaning
+    uri: str, mechanism: type[WordMechanism], total: MetricParameters, meaning: Meaning
 ) -> None:
     """Compute again what documents are protected by; older cards do not say it."""
     given = meaning.document_losses
     if given is None:
         return
-    if not isinstance(given.law, LAWS.get(mechanism, ())):
-        raise InputError(f"{uri}: meaning: document_losses: they are not those of {mechanism}")
+    reach = meaning.maximum_distance if given.largest is None else given.largest
+    if given.law != mechanism.loss_law(given.dimensions or 1, Fraction(reach)):
+        raise InputError(f"{uri}: meaning: document_losses: they are not those of {mechanism.name}")
     longest = max((row.words for row in given.documents), default=0)
     if isinstance(given.law, Flips) and (
         meaning.maximum_distance > _MOST_BITS or longest > LARGEST_WORDS

@@ -20,13 +20,13 @@ from quietcorpus.evaluation.audits.lower_bound import epsilon_at_least
 from quietcorpus.indexes.vocabulary import is_reachable
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.mechanisms.accounting.guarantees import round_up
+from quietcorpus.mechanisms.words.mechanism import DrawnWord, NoisyWord
 from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.privatizers.words import WordMechanism, WordsParameters
+from quietcorpus.transforms.privatizers.words import WordsParameters
 from quietcorpus.transforms.reading.documents import Corpus
 
 from ...audit.inputs import LOSS, made_up_words
 from ...canaries.game import Coins, Document, Game, Scores, by_outcome, rows_of
-from ...card.document_losses import document_epsilon
 from ...card.loading import LoadedRelease
 from . import laws
 from . import noise as word_noise
@@ -63,7 +63,7 @@ def _of_card(kind: WordsKind) -> list[Exact]:
     ]
     budget = kind.spec.budget
     if budget is not None:
-        of_words, farthest = document_epsilon(law), Fraction(maximum)
+        of_words, farthest = law.document_epsilon, Fraction(maximum)
         audits.append(
             Exact(
                 f"documents: epsilon of {budget.words:,} words",
@@ -80,8 +80,7 @@ def _of_card(kind: WordsKind) -> list[Exact]:
 def of_words(parameters: WordsParameters, index: WordIndex) -> list[Exact | Sampled]:
     """Return the audits of a release by these parameters, whose index is given opened."""
     sizes = index.manifest
-    codes = parameters.mechanism is WordMechanism.BRR
-    size = sizes.bits // 64 if codes else sizes.dimensions
+    size = sizes.bits // 64 if parameters.mechanism.part == "codes" else sizes.dimensions
     most = max(_LEAST, _PRODUCTS // (2 * size * len(index.vocabulary)))
     return [
         *_of_law(parameters, index, most),
@@ -94,15 +93,15 @@ def _of_law(parameters: WordsParameters, index: WordIndex, most: int) -> list[Ex
     """Return the audits of the draws themselves."""
     epsilon, make = parameters.epsilon, maker(parameters)
     match parameters.mechanism:
-        case WordMechanism.MADLIB | WordMechanism.VICKREY:
+        case NoisyWord(part="codes"):
+            return word_noise.of_flips(make, epsilon, np.asarray(index.codes))
+        case NoisyWord():
             line = Line.of(parameters, index, LOSS)
             return [
                 word_noise.of_line(maker(line.parameters), epsilon, line.index.vectors[1:3]),
                 *word_noise.of_noise(make, epsilon, np.asarray(index.vectors)),
             ]
-        case WordMechanism.BRR:
-            return word_noise.of_flips(make, epsilon, np.asarray(index.codes))
-        case WordMechanism.TEM | WordMechanism.EXPONENTIAL:
+        case DrawnWord():
             known, (terms, _) = index.vocabulary.terms, alone(parameters, index)
             place = int(pc.index(known, terms[0]).as_py())
 
@@ -113,6 +112,7 @@ def _of_law(parameters: WordsParameters, index: WordIndex, most: int) -> list[Ex
                 laws.of_laws(parameters, index, make),
                 laws.of_draws(parameters, index, place, drawn, most),
             ]
+    raise TypeError(f"{parameters.mechanism.name} adds no noise, and draws by no weights")
 
 
 def of_releases(parameters: WordsParameters, index: WordIndex, most: int) -> list[Exact | Sampled]:
@@ -230,7 +230,7 @@ def alone(parameters: WordsParameters, index: WordIndex) -> tuple[pa.Array, Floa
 
 def _distances(parameters: WordsParameters, index: WordIndex, words: int) -> Floats:
     """Compute the distances between the index's first words, float64 (m, m)."""
-    if parameters.mechanism is WordMechanism.BRR:
+    if parameters.mechanism.part == "codes":
         bits = np.unpackbits(np.asarray(index.codes[:words]).view(np.uint8), axis=1)
         ones = bits.astype(np.float64)
         return ones @ (1 - ones.T) + (1 - ones) @ ones.T

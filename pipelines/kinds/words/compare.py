@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from quietcorpus.evaluation.calibration import choose_words, held_draws, measure
 from quietcorpus.evaluation.neighbours import euclidean_neighbours
-from quietcorpus.evaluation.simulation import MadlibSimulator
+from quietcorpus.evaluation.simulation import VectorSimulator
 from quietcorpus.evaluation.tallies import child
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.indexes.word_index_manifest import FILE_OF, digest_of
@@ -118,7 +118,7 @@ def _measured(
     held = held_draws(settings.draws, settings.eta)
     ranks = [rank for rank in RANKS if rank < size]
     vectors = [index.vectors[own] for index, own in zip(indexes, rows, strict=True)]
-    simulators = [MadlibSimulator(own) for own in vectors]
+    simulators = [VectorSimulator(own) for own in vectors]
     steps = Steps(4, bar=progress)
     with steps.step("timing a few draws"):
         a_draw = sum(timed(simulated, epsilons, words) for simulated in simulators)

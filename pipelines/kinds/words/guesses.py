@@ -27,13 +27,10 @@ from quietcorpus.evaluation.attacks.text_prior import TextPrior, guessed_togethe
 from quietcorpus.evaluation.attacks.tradeoff import BoundedRange, Curve, Outcomes
 from quietcorpus.evaluation.attacks.word_facts import Found, by_facts
 from quietcorpus.evaluation.attacks.word_laws import (
-    ChosenNoise,
-    CodeNoise,
     DrawnLaw,
     Law,
-    Noise,
+    PointNoise,
     SampledLaw,
-    VectorNoise,
     affordable_draws,
     euclidean,
     hamming,
@@ -46,9 +43,11 @@ from quietcorpus.evaluation.attacks.word_linkage import (
     classes,
 )
 from quietcorpus.evaluation.results import CONFIDENCE
+from quietcorpus.evaluation.simulation import choice_of
 from quietcorpus.indexes.word_index import WordIndex
+from quietcorpus.mechanisms.words.mechanism import DrawnWord, NoisyWord, WordMechanism
 from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.privatizers.words import WordMechanism, WordsParameters, decline_of
+from quietcorpus.transforms.privatizers.words import WordsParameters
 from quietcorpus.transforms.reading.documents import Corpus
 from quietcorpus.transforms.reading.sources import batches
 
@@ -69,7 +68,6 @@ DRAWS = 1 << 14
 MOST_CELLS = 1 << 27
 """The most chances of outputs under words that a prior is adapted by."""
 
-_EUCLIDEAN = {WordMechanism.MADLIB, WordMechanism.VICKREY}
 _PAIRS, _ROWS = 256, 32  # of words; the rows of laws that are computed whole
 _MOST_PAIRS, _CHANCES = 1_536, 1 << 24  # of laws that are computed whole, and of their outputs
 
@@ -216,13 +214,14 @@ class WordAttacker:
         """Return the attack on a law, for words of an epsilon."""
         secrets, prior = self._secrets, self._prior
         own = mechanism_of(parameters, self._index, epsilon, secrets)
-        if parameters.mechanism is WordMechanism.BRR:
+        if parameters.mechanism.part == "codes":
             bits = signs(self._index.codes[secrets])
             bound = success_bound(
                 lambda some: np.exp(-epsilon * hamming(bits[some], bits).astype(np.float64)), prior
             )
         else:
-            reach = own.gamma if isinstance(own, DrawnLaw) else np.inf
+            gamma = parameters.mechanism.gamma(Fraction(epsilon), len(self._index.vocabulary))
+            reach = np.inf if gamma is None else float(gamma)
             bound = success_bound(self._kernel_of_vectors(epsilon, reach), prior)
         if isinstance(own, DrawnLaw):
             return Attack(own, computed(own, prior), self._of_all(bound))
@@ -319,12 +318,12 @@ class TextAttacker:
         share = 1 / lengths if shared else np.ones(len(places))
         generator = np.random.default_rng(self._seed)
         count, index = _PAIRS, self._index
-        if parameters.mechanism in (WordMechanism.TEM, WordMechanism.EXPONENTIAL):
+        if isinstance(parameters.mechanism, DrawnWord):
             count = int(np.clip(_CHANCES // len(index.vocabulary), _ROWS, _MOST_PAIRS))
         some = generator.choice(len(places), count, p=share / share.sum())
         words, others = self._pairs(places[some], generator)
         each = [_epsilon_of(parameters, length) for length in lengths[some]]
-        if parameters.mechanism in _EUCLIDEAN:
+        if _is_euclidean(parameters.mechanism):
             apart = self._apart(words, others) * np.array(each)
             return Outcomes.of_euclidean(1.0, index.manifest.dimensions, apart)
         laws = self._laws(parameters, words, others, each)
@@ -364,10 +363,10 @@ class TextAttacker:
     ) -> list[tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]]:
         """Return the chances of outcomes under each of two words, by the epsilon of the pair."""
         index = self._index
-        if parameters.mechanism is WordMechanism.BRR:
+        if parameters.mechanism.part == "codes":
             bits = np.bitwise_count(index.codes[words] ^ index.codes[others]).sum(axis=1)
             return [_flips(epsilon, int(size)) for epsilon, size in zip(each, bits, strict=True)]
-        if parameters.mechanism in _EUCLIDEAN:
+        if _is_euclidean(parameters.mechanism):
             curves = [
                 Outcomes.of_euclidean(epsilon, index.manifest.dimensions, np.array([apart]))
                 for epsilon, apart in zip(each, self._apart(words, others), strict=True)
@@ -396,9 +395,9 @@ class TextAttacker:
     def _worst(self, parameters: WordsParameters, epsilon: float, times: int) -> Curve:
         manifest = self._index.manifest
         farthest = distance(manifest, parameters.mechanism, "maximum")
-        if parameters.mechanism is WordMechanism.BRR:
+        if parameters.mechanism.part == "codes":
             own = Outcomes(*_flips(epsilon, math.ceil(farthest)))
-        elif parameters.mechanism in _EUCLIDEAN:
+        elif _is_euclidean(parameters.mechanism):
             apart = np.array([float(farthest)])
             own = Outcomes.of_euclidean(epsilon, manifest.dimensions, apart)
         else:
@@ -409,7 +408,7 @@ class TextAttacker:
 
     def _noise(
         self, parameters: WordsParameters, epsilon: float, secrets: Ids | None = None
-    ) -> Noise | DrawnLaw:
+    ) -> PointNoise | DrawnLaw:
         own = self._originals.secrets if secrets is None else secrets
         return mechanism_of(parameters, self._index, epsilon, own)
 
@@ -426,26 +425,22 @@ class TextAttacker:
 
 def mechanism_of(
     parameters: WordsParameters, index: WordIndex, epsilon: float, secrets: Ids
-) -> Noise | DrawnLaw:
+) -> PointNoise | DrawnLaw:
     """Return the mechanism as an attacker knows it: its law, or its noise and its search.
 
     `epsilon` is that of a word, and `secrets` are the words that are considered.
     """
-    match parameters.mechanism:
-        case WordMechanism.MADLIB:
-            search = parameters.search_of(index)
-            return VectorNoise(index.vectors, epsilon, secrets, search)
-        case WordMechanism.VICKREY:
-            assert parameters.tuning is not None
-            several = parameters.vector_search_of(index)
-            return ChosenNoise(index.vectors, epsilon, secrets, several, parameters.tuning)
-        case WordMechanism.BRR:
-            return CodeNoise(index.codes, epsilon, secrets, parameters.search_of(index))
-        case WordMechanism.TEM | WordMechanism.EXPONENTIAL:
-            size, given = len(index.vocabulary), parameters.truncation
-            decline = decline_of(parameters.mechanism, Fraction(epsilon), given, size)
-            gamma = np.inf if decline.truncation is None else float(decline.truncation)
-            return DrawnLaw(index.vectors, epsilon, gamma, secrets)
+    mechanism = parameters.mechanism
+    if isinstance(mechanism, DrawnWord):
+        return DrawnLaw(mechanism, index.vectors, epsilon, secrets)
+    opened = parameters.opened(index)
+    assert isinstance(mechanism, NoisyWord)
+    return PointNoise(opened.points, epsilon, secrets, opened.search, choice_of(mechanism))
+
+
+def _is_euclidean(mechanism: WordMechanism) -> bool:
+    """Return whether noise on vectors hides words."""
+    return isinstance(mechanism, NoisyWord) and mechanism.part == "vectors"
 
 
 def _tokens(offsets: Ids, documents: Ids) -> Ids:
@@ -460,7 +455,7 @@ def _epsilon_of(parameters: WordsParameters, length: float) -> float:
 
 
 def _draws(index: WordIndex, parameters: WordsParameters, laws: int = 1) -> int:
-    codes = parameters.mechanism is WordMechanism.BRR
+    codes = parameters.mechanism.part == "codes"
     numbers = index.manifest.bits // 64 if codes else index.manifest.dimensions
     return affordable_draws(len(index.vocabulary), numbers, laws)
 

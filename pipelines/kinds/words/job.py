@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -16,13 +14,7 @@ import numpy.typing as npt
 
 from quietcorpus.evaluation.calibration import choose_words, measure
 from quietcorpus.evaluation.recall import noisy_queries, recall
-from quietcorpus.evaluation.simulation import (
-    BrrSimulator,
-    DistanceSimulator,
-    MadlibSimulator,
-    Simulator,
-    VickreySimulator,
-)
+from quietcorpus.evaluation.simulation import simulator
 from quietcorpus.indexes.engines import vector_search
 from quietcorpus.indexes.faiss_library import faiss
 from quietcorpus.indexes.languages import LANGUAGES
@@ -31,28 +23,17 @@ from quietcorpus.indexes.vocabulary import some_of
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.indexes.word_index_manifest import IndexManifest
 from quietcorpus.mechanisms.accounting.guarantees import MetricPrivacy, Spending, round_up
-from quietcorpus.mechanisms.words.tem import radius_of
+from quietcorpus.mechanisms.words.document_loss import WordLaw
+from quietcorpus.mechanisms.words.mechanism import WordMechanism
+from quietcorpus.mechanisms.words.registry import class_of
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.longest import Longest
-from quietcorpus.transforms.privatizers.words import (
-    WordMechanism,
-    WordsParameters,
-    parts_read,
-)
+from quietcorpus.transforms.privatizers.words import WordsParameters, parts_read
 from quietcorpus.transforms.shards import Tally, Written
 
 from ...card import model as card
-from ...card.document_losses import (
-    DELTA,
-    LENGTHS,
-    DocumentBudget,
-    Flips,
-    Noise,
-    Weights,
-    WordLaw,
-    document_losses,
-)
+from ...card.document_losses import DELTA, LENGTHS, DocumentBudget, document_losses
 from ...card.facts import problem_of
 from ...card.model import Meaning, MeasuredRecall, Spread, Typical
 from ...card.weakness import Weakness, of_guarantee, of_words
@@ -99,8 +80,8 @@ class WordsKind(Kind):
     def resolve(cls, spec: WordsSpec, _workers: int = 1) -> WordsKind:
         """Open the index and compute epsilon; raises InputError if either cannot be used."""
         source = IndexSource.resolve("mechanism.index", spec.index)
-        search = searching(spec.search)
-        index = source.open(*parts_read(spec.mechanism, search))
+        search, mechanism = searching(spec.search), spec.chosen
+        index = source.open(*parts_read(mechanism, search))
         if index.manifest.guarantee and (problem := problem_of(index.manifest.guarantee)):
             raise InputError(
                 f"mechanism.index: {spec.index}: its vectors' guarantee {problem}; build it with "
@@ -108,16 +89,14 @@ class WordsKind(Kind):
             )
         budget = spec.budget
         parameters = WordsParameters(
-            spec.mechanism,
-            _epsilon(spec, index),
+            mechanism,
+            _epsilon(spec, mechanism, index),
             "word" if spec.document_epsilon is None or budget else "document",
             spec.out_of_vocabulary,
             source,
             search,
             tokenizer_of_index(spec.tokenizer, index),
             None if budget is None else Longest(budget.words, budget.longer),
-            spec.truncation,
-            spec.tuning,
         )
         # The meaning needs the index alone, so it need not wait for the end of a long run.
         delta = DELTA if budget is None else budget.delta
@@ -201,7 +180,7 @@ class WordsKind(Kind):
         spendings = [Spending("documents", total)]
         parameters = self.parameters
         limits = word_limits(
-            self.spec.mechanism,
+            parameters.mechanism,
             parameters.tokenizer.description,
             parameters.out_of_vocabulary,
             is_private=self.index.manifest.provenance == "private",
@@ -213,16 +192,15 @@ def _key(spec: WordsSpec) -> str:
     return "epsilon" if spec.document_epsilon is None else "document_epsilon"
 
 
-def _epsilon(spec: WordsSpec, index: WordIndex) -> Fraction:
+def _epsilon(spec: WordsSpec, mechanism: WordMechanism, index: WordIndex) -> Fraction:
     key = _key(spec)
     match getattr(spec, key):
         case MatchedEpsilon(matching=other):
-            found = matched(
-                other.epsilon, other.mechanism, spec.mechanism, other.by, index.manifest
-            )
+            theirs = class_of(other.mechanism)
+            found = matched(other.epsilon, theirs, mechanism, other.by, index.manifest)
         case DocumentEpsilon(epsilon=epsilon, delta=delta, words=words):
-            law = law_of(spec.mechanism, index.manifest, spec.truncation)
-            maximum = distance(index.manifest, spec.mechanism, "maximum")
+            law = law_of(mechanism, index.manifest, mechanism.gamma(None, index.manifest.words))
+            maximum = distance(index.manifest, mechanism, "maximum")
             if not maximum:
                 raise InputError(f"mechanism.index: {spec.index}: all its words have one place")
             found = DocumentBudget(epsilon, delta, words).word_epsilon(law, maximum)
@@ -242,55 +220,13 @@ def _epsilon(spec: WordsSpec, index: WordIndex) -> Fraction:
 
 resolve = WordsKind.resolve
 
-
 _SEED = 1  # for estimates on public data, which are thus the same for every release
 
 
-def simulator(
-    mechanism: WordMechanism,
-    index: WordIndex,
-    search: VectorSearch | None = None,
-    truncation: Fraction | None = None,
-    tuning: Fraction | None = None,
-) -> Simulator:
-    """Return a simulator of the mechanism on the index's words, for estimates.
-
-    Args:
-        mechanism: the mechanism.
-        index: the index, with what the mechanism reads.
-        search: the release's, if it is approximate; all others find what exact search finds.
-        truncation: for `tem`, gamma; None for the one that follows from epsilon and the index.
-        tuning: for `vickrey`, t.
-    """
-    match mechanism:
-        case WordMechanism.MADLIB:
-            return MadlibSimulator(index.vectors, search)
-        case WordMechanism.VICKREY:
-            assert tuning is not None
-            return VickreySimulator(
-                index.vectors, search or vector_search(EXACT, index.vectors), tuning
-            )
-        case WordMechanism.BRR:
-            return BrrSimulator(index.codes)
-        case WordMechanism.TEM:
-            return DistanceSimulator(index.vectors, partial(_gamma, truncation, len(index.vectors)))
-        case WordMechanism.EXPONENTIAL:
-            return DistanceSimulator(index.vectors, _unbounded)
-
-
-def _gamma(truncation: Fraction | None, words: int, epsilon: float) -> float:
-    return float(truncation or radius_of(Fraction(epsilon), words))
-
-
-def _unbounded(_: float) -> float:
-    return math.inf
-
-
 def gamma_of(parameters: WordsParameters, manifest: IndexManifest) -> Fraction | None:
-    """Return the gamma of every word of a release by TEM; None where they have none in common."""
-    if parameters.mechanism is not WordMechanism.TEM or parameters.truncation is not None:
-        return parameters.truncation
-    return radius_of(parameters.epsilon, manifest.words) if parameters.per == "word" else None
+    """Return the gamma of every word of a release; None where they have none in common."""
+    shared = parameters.per == "document"
+    return parameters.mechanism.gamma(None if shared else parameters.epsilon, manifest.words)
 
 
 def approximate_search(parameters: WordsParameters, index: WordIndex) -> VectorSearch | None:
@@ -300,27 +236,17 @@ def approximate_search(parameters: WordsParameters, index: WordIndex) -> VectorS
     """
     if parameters.search == EXACT:
         return None
-    if parameters.search.approximate:
-        return parameters.vector_search_of(index)
-    parameters.search_of(index)
-    return None
+    search: VectorSearch = parameters.opened(index).search
+    return search if parameters.search.approximate else None
 
 
-def law_of(
-    mechanism: WordMechanism, manifest: IndexManifest, truncation: Fraction | None = None
-) -> WordLaw:
-    """Return what the law of one word's loss depends on besides epsilon and a distance.
+def law_of(mechanism: WordMechanism, manifest: IndexManifest, gamma: Fraction | None) -> WordLaw:
+    """Return the law of one word's loss, besides epsilon and a distance.
 
-    `truncation` is gamma, if it is the same for every epsilon.
+    `gamma` is the one of all words, if they have one in common.
     """
-    match mechanism:
-        case WordMechanism.MADLIB | WordMechanism.VICKREY:
-            return Noise(manifest.dimensions)
-        case WordMechanism.BRR:
-            return Flips()
-        case WordMechanism.TEM | WordMechanism.EXPONENTIAL:
-            maximum = distance(manifest, mechanism, "maximum")
-            return Weights(maximum if truncation is None else truncation)
+    reach = distance(manifest, mechanism, "maximum") if gamma is None else gamma
+    return mechanism.loss_law(manifest.dimensions, reach)
 
 
 def explain_epsilon(
@@ -342,7 +268,7 @@ def explain_epsilon(
     seed = np.random.SeedSequence(_SEED)
     words = choose_words(index.manifest.words, min(SAMPLED_WORDS, index.manifest.words), seed)
     measured = measure(
-        simulator(parameters.mechanism, index, search, parameters.truncation, parameters.tuning),
+        simulator(parameters.mechanism, index, search),
         words,
         epsilons,
         DRAWS,

@@ -12,18 +12,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from scipy.spatial.distance import cdist
-from scipy.special import logsumexp
 
 from quietcorpus.compiled import compiled
 from quietcorpus.evaluation.audits.findings import Exact, Sampled
 from quietcorpus.evaluation.audits.lower_bound import LowerBound, check, epsilon_at_least
 from quietcorpus.evaluation.intervals import share_at_least
-from quietcorpus.indexes.within import Within
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.indexes.word_index_manifest import Part
 from quietcorpus.mechanisms.accounting.guarantees import round_up
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.words.distance_draws import DistanceDraws
+from quietcorpus.mechanisms.words.mechanism import DrawnWord, LawDrawer
 from quietcorpus.transforms.privatizers.rows import ORDER
 from quietcorpus.transforms.privatizers.words import WordPrivatizer, WordsParameters
 
@@ -56,15 +54,16 @@ def of_laws(
     epsilon, reach = parameters.epsilon, reach_of(parameters, index)
 
     def find() -> float:
-        vectors = index.vectors[:words]
-        draws = make().draws_of(epsilon)
-        return largest_loss(draws, Within(index.vectors), words, apart(vectors, reach))
+        drawer = make().drawer
+        assert isinstance(drawer, LawDrawer)
+        logs = drawer.log_laws(epsilon, np.arange(words, dtype=np.int32))
+        return largest_loss(logs, apart(index.vectors[:words], reach))
 
     return Exact(
         "words: the laws of all pairs, a unit of distance",
         round_up(epsilon),
         f"For all pairs of {words:,} words, the chances of each of {size:,} words were compared, "
-        "from the weights that tables are made of"
+        "from the weights that draws are made by"
         f"{'' if math.isinf(reach) else f'; distances count up to gamma, {reach:.4g}'}.",
         find,
     )
@@ -88,17 +87,17 @@ def of_draws(
 
     def find(draws: int, level: float) -> LowerBound:
         check(draws, level)
-        vectors = np.asarray(index.vectors)
-        reach = reach_of(parameters, index)
-        distances = apart(vectors[word : word + 1], reach, vectors)[0]
-        law = np.exp(-float(parameters.epsilon) / 2 * distances)
+        vectors, mechanism = np.asarray(index.vectors), parameters.mechanism
+        assert isinstance(mechanism, DrawnWord)
+        distances = apart(vectors[word : word + 1], math.inf, vectors)[0]
+        law = mechanism.weights(float(parameters.epsilon), distances, len(vectors))
         return chance_beyond(drawn(draws), law / law.sum(), distances, level)
 
     return Sampled(
         "words: the chance of a set of words beyond its law's",
         0.0,
-        "Documents of one word were released, and the words of the releases compared with the law "
-        "exp(-epsilon min(d, gamma) / 2), computed from the vectors.",
+        "Documents of one word were released, and the words of the releases compared with the "
+        "mechanism's law, computed from the vectors.",
         find,
         most=most,
     )
@@ -147,38 +146,16 @@ def apart(
     return np.minimum(found, reach)
 
 
-def largest_loss(
-    draws: DistanceDraws,
-    distances: Within,
-    words: int,
-    counted: npt.NDArray[np.float64] | None = None,
-) -> float:
+def largest_loss(logs: npt.NDArray[np.float64], counted: npt.NDArray[np.float64]) -> float:
     """Return the largest log-ratio of a word's chances, a unit of distance, over all pairs.
 
-    It is infinite where words at one place differ. `counted` are the distances of the pairs by
-    which losses are bounded, float64 (words, words); those of `distances` by default.
+    It is infinite where words at one place differ.
+
+    Args:
+        logs: the logarithms of all words' chances for some words, float64 (n, V).
+        counted: the distances of the pairs, by which losses are bounded, float64 (n, n).
     """
-    chosen = np.arange(words, dtype=np.int32)
-    if counted is None:
-        squares = distances.within(chosen, np.inf)[2].reshape(words, -1)
-        counted = np.sqrt(squares[:, :words])
-    return float(_largest(log_laws(draws, distances, chosen), counted, _ROUNDING))
-
-
-def log_laws(
-    draws: DistanceDraws, distances: Within, words: npt.NDArray[np.int32]
-) -> npt.NDArray[np.float64]:
-    """Return the logarithms of all words' chances, float64 (n, V), by what is drawn from."""
-    (offsets, ids, _), rests, bases = draws.weights(words)
-    logs = np.empty((len(words), distances.size))
-    for row, base in enumerate(bases):
-        _, _, squares = distances.within(words[row : row + 1], np.inf)
-        logs[row] = math.log(base) + draws.log_chances(squares)
-        own = slice(offsets[row], offsets[row + 1])
-        with np.errstate(divide="ignore"):
-            logs[row, ids[own]] = np.logaddexp(logs[row, ids[own]], np.log(rests[own]))
-    logs -= logsumexp(logs, axis=1, keepdims=True)
-    return logs
+    return float(_largest(logs, counted, _ROUNDING))
 
 
 @compiled

@@ -22,10 +22,9 @@ from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.mechanisms.accounting.guarantees import round_up
 from quietcorpus.transforms.privatizers.longest import Longest
-from quietcorpus.transforms.privatizers.words import WordMechanism, WordsParameters
+from quietcorpus.transforms.privatizers.words import WordsParameters
 
 from ...audit.inputs import LOSS, made_up_words
-from ...card.document_losses import Flips, Noise, Weights, document_epsilon
 from .laws import HeldIndex, Make, compared, counts_released, maker, reach_of, texts_released
 
 _LINE, _LISTS = 4, 2
@@ -76,7 +75,7 @@ class Line:
             np.packbits(ones, axis=1, bitorder="little").view("<u8"),
             None if lists is None else lambda: lists,
         )
-        codes = parameters.mechanism is WordMechanism.BRR
+        codes = parameters.mechanism.part == "codes"
         return cls(
             replace(parameters, index=HeldIndex(line)),
             line,
@@ -95,14 +94,8 @@ class Line:
 
     def loss_at_delta(self, words: int) -> Fraction:
         """Return what the card has for documents all of whose words go a step, at `_DELTA`."""
-        match self.parameters.mechanism:
-            case WordMechanism.MADLIB | WordMechanism.VICKREY:
-                law: Noise | Flips | Weights = Noise(1)
-            case WordMechanism.BRR:
-                law = Flips()
-            case WordMechanism.TEM | WordMechanism.EXPONENTIAL:
-                law = Weights(self._counted(words))
-        return document_epsilon(law)(self._epsilon(words), self.apart, words, _DELTA)
+        law = self.parameters.mechanism.loss_law(1, self._counted(words))
+        return law.document_epsilon(self._epsilon(words), self.apart, words, _DELTA)
 
     def _epsilon(self, words: int) -> Fraction:
         parameters = self.parameters
@@ -202,7 +195,8 @@ def _beyond_gamma(
     parameters: WordsParameters, index: WordIndex, known: pa.Array
 ) -> list[Exact | Sampled]:
     """Return the audit of words farther apart than gamma, if draws show so large a loss."""
-    gamma, epsilon = parameters.truncation, float(parameters.epsilon)
+    mechanism, epsilon = parameters.mechanism, float(parameters.epsilon)
+    gamma = mechanism.gamma(None, len(index.vocabulary))
     tokens = 1 if parameters.per == "word" else 2
     if gamma is None or epsilon * float(gamma) > _SHOWN:
         return []

@@ -33,7 +33,8 @@ from quietcorpus.evaluation.intervals import share_at_least
 from quietcorpus.mechanisms.accounting.guarantees import round_up
 from quietcorpus.mechanisms.keystream import ADDRESS_BYTES
 from quietcorpus.mechanisms.words.brr import flip_bounds
-from quietcorpus.mechanisms.words.document_loss import madlib_epsilon
+from quietcorpus.mechanisms.words.document_loss import Noise
+from quietcorpus.mechanisms.words.mechanism import NoiseDrawer
 from quietcorpus.transforms.privatizers.words import WordPrivatizer
 
 from ...audit.inputs import LOSS
@@ -176,7 +177,7 @@ def _of_losses(
 
     return Sampled(
         f"noise's losses along {name}",
-        round_up(madlib_epsilon(dimensions, epsilon, apart, _WORDS, _DELTA)),
+        round_up(Noise(dimensions).document_epsilon(epsilon, apart, _WORDS, _DELTA)),
         f"Losses of documents of {_WORDS} words were added up, all words of which move "
         f"{float(apart):.4g} along {name}.",
         partial(epsilon_at_least, losses, False, True, delta=float(_DELTA)),
@@ -265,4 +266,7 @@ def _noisy(make: Make, epsilon: Fraction, word: int, count: int) -> npt.NDArray[
     """Draw noisy vectors or codes of one word, at random addresses, under a fresh key."""
     addresses = np.frombuffer(secrets.token_bytes(ADDRESS_BYTES * count), "<u8").reshape(-1, 2)
     words = np.full(count, word, dtype=np.int32)
-    return make().noisy(words, [epsilon], np.zeros(count, np.int64), addresses)
+    privatizer = make()
+    assert isinstance(privatizer.drawer, NoiseDrawer)
+    which = np.zeros(count, np.int64)
+    return privatizer.drawer.noisy(words, privatizer.randomness([epsilon], which, addresses))

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
+    BeforeValidator,
     Discriminator,
     Field,
     SerializerFunctionWrapHandler,
     Tag,
+    WithJsonSchema,
+    create_model,
     model_serializer,
     model_validator,
 )
+from pydantic_core import PydanticKnownError
 
 from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.mechanisms.words.document_loss import LARGEST_DELTA, LARGEST_WORDS, LEAST_DELTA
-from quietcorpus.transforms.privatizers.words import WordMechanism, engines_of
+from quietcorpus.mechanisms.words.mechanism import OptionError, WordMechanism
+from quietcorpus.mechanisms.words.registry import classes, names, options, word_mechanism
+from quietcorpus.transforms.privatizers.words import engines_of
 
 from ...schema.mechanism import MechanismSpec
 from ...schema.search import SearchSpec, unless_given
@@ -26,22 +33,35 @@ from ...schema.tokenizers import TokenizerSpec
 from ...schema.values import (
     Count,
     Delta,
-    Distance,
     Epsilon,
     Location,
     Strict,
-    Tuning,
     at_most,
     of_key,
     of_value,
     one_of,
+    option_number,
 )
+
+
+def _is_known(name: object) -> object:
+    if name not in names():
+        *others, last = map(repr, names())
+        raise PydanticKnownError("enum", {"expected": f"{', '.join(others)} or {last}"})
+    return name
+
+
+MechanismName = Annotated[
+    str,
+    BeforeValidator(_is_known),
+    WithJsonSchema({"type": "string", "enum": list(names())}),
+]
 
 
 class Matching(Strict):
     """Another mechanism, and the epsilon at which it would be run."""
 
-    mechanism: Annotated[WordMechanism, Field(strict=False, description="the other mechanism")]
+    mechanism: Annotated[MechanismName, Field(description="the other mechanism")]
     epsilon: Annotated[Epsilon, Field(description="its epsilon per unit of its distance")]
     by: Annotated[
         Literal["mean", "maximum"],
@@ -108,19 +128,14 @@ WordsOfDocumentEpsilon = Annotated[
 ]
 
 
-class WordsSpec(MechanismSpec):
-    """`kind: words`."""
-
-    model_config = one_of("epsilon", "document_epsilon")
+class _AnyWords(MechanismSpec):
+    """The keys that all mechanisms have."""
 
     kind: Annotated[Literal["words"], Field(description="release text, each word replaced")]
     mechanism: Annotated[
-        WordMechanism,
+        MechanismName,
         Field(
-            strict=False,
-            description="`madlib` adds noise to a word's vector, `vickrey` does so and takes one "
-            "of the two words nearest to that, `brr` flips bits of a word's code, `exponential` "
-            "draws a word by its distance, and so does `tem`, up to a distance",
+            description=", ".join(f"`{one.name}` {one.does}" for one in classes()),
         ),
     ]
     epsilon: Annotated[
@@ -144,20 +159,28 @@ class WordsSpec(MechanismSpec):
         Field(description="leave out a word that the index lacks, or put a random word there"),
     ] = "drop"
     tokenizer: TokenizerSpec = "unicode-words-v2"
-    truncation: Annotated[
-        Distance | None,
-        Field(
-            description="for `tem` alone: the distance beyond which all words are equally likely; "
-            "unless given, the one beyond which a word is drawn once in a thousand times at most"
-        ),
-    ] = None
-    tuning: Annotated[
-        Tuning | None,
-        Field(
-            description="for `vickrey` alone, which needs it: how much the second nearest word is "
-            "preferred, above 0 and at most 1, where it is always taken"
-        ),
-    ] = None
+
+
+def _option(mechanism: type[WordMechanism], option: dataclasses.Field[Any]) -> Any:
+    """Return the annotation and the default of a mechanism's own option."""
+    needed = ", which needs it" if option.default is dataclasses.MISSING else ""
+    description = f"for `{mechanism.name}` alone{needed}: {option.metadata['description']}"
+    number = option_number(option.metadata.get("most"))
+    return Annotated[number | None, Field(description=description)], None
+
+
+if TYPE_CHECKING:
+    _WithOptions = _AnyWords
+else:
+    own = {key: _option(*option) for key, option in options().items()}
+    _WithOptions = create_model("_WithOptions", __base__=_AnyWords, **own)
+
+
+class WordsSpec(_WithOptions):
+    """`kind: words`."""
+
+    model_config = one_of("epsilon", "document_epsilon")
+
     search: Annotated[
         SearchSpec | None, Field(description="the engine of the search; exact unless given")
     ] = None
@@ -171,23 +194,30 @@ class WordsSpec(MechanismSpec):
                 "which the words of a document share",
             )
         given = self.epsilon or self.document_epsilon
-        if isinstance(given, MatchedEpsilon) and given.matching.mechanism is self.mechanism:
+        if isinstance(given, MatchedEpsilon) and given.matching.mechanism == self.mechanism:
             key = "epsilon" if self.epsilon else "document_epsilon"
             raise of_key(
                 f"{key}.matching.mechanism",
-                f"{self.mechanism.value} is this mechanism itself; give epsilon as a number",
+                f"{self.mechanism} is this mechanism itself; give epsilon as a number",
             )
-        if self.truncation is not None and self.mechanism is not WordMechanism.TEM:
-            raise of_key("truncation", "only tem takes it; leave it out")
-        if (self.tuning is None) is (self.mechanism is WordMechanism.VICKREY):
-            raise of_key("tuning", "only vickrey takes it, and needs it, above 0 and at most 1")
+        try:
+            mechanism = self.chosen
+        except OptionError as error:
+            raise of_key(error.key, error.problem) from None
         if self.search is not None:
-            self.search.check(engines_of(self.mechanism), self.mechanism.value)
+            self.search.check(engines_of(type(mechanism)), self.mechanism)
         return self
+
+    @property
+    def chosen(self) -> WordMechanism:
+        """Return the mechanism, with its own options."""
+        return word_mechanism(
+            self.mechanism, **{key: getattr(self, key, None) for key in options()}
+        )
 
     @model_serializer(mode="wrap")
     def _serialized(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return unless_given(dump(self), "truncation", "tuning")
+        return unless_given(dump(self), *options())
 
     @property
     def budget(self) -> DocumentEpsilon | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -12,15 +13,16 @@ from scipy import optimize
 from quietcorpus.evaluation.attacks.best_guess import computed, estimated, likeliest, success_bound
 from quietcorpus.evaluation.attacks.inversion import zipf
 from quietcorpus.evaluation.attacks.word_laws import (
-    CodeNoise,
     DrawnLaw,
-    Noise,
+    PointNoise,
     SampledLaw,
-    VectorNoise,
     euclidean,
 )
 from quietcorpus.indexes.engines import code_search, vector_search
 from quietcorpus.indexes.search import EXACT
+from quietcorpus.mechanisms.words.mechanism import DrawnWord
+from quietcorpus.mechanisms.words.tem import TruncatedExponential
+from quietcorpus.mechanisms.words.word_exponential import WordExponential
 
 ALPHA = 1e-6
 Floats = npt.NDArray[np.float64]
@@ -38,6 +40,10 @@ def vectors_of(size: int = SIZE, dimensions: int = 10) -> npt.NDArray[np.float32
     return (own + 0.5 * generator.normal(size=(size, dimensions))).astype(np.float32)
 
 
+def drawn(gamma: float = np.inf) -> DrawnWord:
+    return WordExponential() if gamma == np.inf else TruncatedExponential(Fraction(gamma))
+
+
 def law_of(vectors: npt.NDArray[np.float32], epsilon: float, gamma: float = np.inf) -> Floats:
     """Pr[x | w], (w, x), from the weights."""
     wide = vectors.astype(np.float64)
@@ -52,7 +58,7 @@ def test_the_computed_success_is_the_largest(epsilon: float, gamma: float) -> No
     vectors = vectors_of()
     law, best = (
         law_of(vectors, epsilon, gamma),
-        computed(DrawnLaw(vectors, epsilon, gamma, EVERY), PRIOR),
+        computed(DrawnLaw(drawn(gamma), vectors, epsilon, EVERY), PRIOR),
     )
     joint = PRIOR[:, None] * law
     np.testing.assert_array_equal(best.guesses, joint.argmax(axis=0))
@@ -71,19 +77,19 @@ def test_few_secrets_leave_room_for_the_others() -> None:
     # Kills: a prior that is scaled anew, room that is not given.
     vectors, secrets = vectors_of(), np.arange(0, SIZE, 2)
     own = PRIOR[secrets]
-    best = computed(DrawnLaw(vectors, 4.0, np.inf, secrets), own)
+    best = computed(DrawnLaw(drawn(), vectors, 4.0, secrets), own)
     whole = (PRIOR[:, None] * law_of(vectors, 4.0)).max(axis=0).sum()
     assert best.high == pytest.approx(best.success + 1 - own.sum())
     assert best.low <= whole <= best.high
     assert set(best.guesses.tolist()) <= set(secrets.tolist())
 
 
-def noises(epsilon: float) -> list[Noise]:
+def noises(epsilon: float) -> list[PointNoise]:
     vectors = vectors_of()
     bits = np.random.default_rng().integers(2**64, size=(SIZE, 1), dtype=np.uint64)
     return [
-        VectorNoise(vectors, epsilon, EVERY, vector_search(EXACT, vectors)),
-        CodeNoise(bits, epsilon / 10, EVERY, code_search(EXACT, bits)),
+        PointNoise(vectors, epsilon, EVERY, vector_search(EXACT, vectors)),
+        PointNoise(bits, epsilon / 10, EVERY, code_search(EXACT, bits)),
     ]
 
 
@@ -110,7 +116,7 @@ def test_no_other_attacker_does_better_on_the_same_draws(which: int, epsilon: fl
         assert found > float((guesses[outputs] == words).mean()) - room, name
 
 
-def by_others(noise: Noise, generator: np.random.Generator) -> dict[str, Ids]:
+def by_others(noise: PointNoise, generator: np.random.Generator) -> dict[str, Ids]:
     """Guesses of other attackers, for each output."""
     words = np.repeat(EVERY, np.maximum(1, np.round(60_000 * PRIOR)).astype(int))
     counts = np.zeros((SIZE, SIZE))
@@ -129,7 +135,7 @@ def test_the_ends_hold_the_best_attackers_success() -> None:
     # Two points 1 apart on a line: a guess errs with exp(-epsilon / 2) / 2 at even odds. Kills:
     # ends that are of the guesses or of the points alone, a scale of the prior.
     vectors = np.array([[0.0], [1.0]], dtype=np.float32)
-    noise = VectorNoise(vectors, 2.0, np.arange(2), vector_search(EXACT, vectors))
+    noise = PointNoise(vectors, 2.0, np.arange(2), vector_search(EXACT, vectors))
     prior, generator = np.array([0.4, 0.4]), np.random.default_rng()  # .2 are not considered
     law = SampledLaw(noise, prior, 4_000, generator)
     best = estimated(law, noise, prior, 40_000, 1 - ALPHA, generator)
@@ -170,7 +176,7 @@ def test_the_bound_is_above_the_programme_and_near_it(epsilon: float) -> None:
     if epsilon == 0:
         assert bound == pytest.approx(PRIOR.max(), rel=1e-3)
     # Every attacker on a mechanism with this guarantee keeps to it.
-    law = DrawnLaw(vectors.astype(np.float32), epsilon, np.inf, EVERY)
+    law = DrawnLaw(drawn(), vectors.astype(np.float32), epsilon, EVERY)
     assert computed(law, PRIOR).success <= bound
 
 

@@ -13,6 +13,7 @@ from quietcorpus.evaluation.attacks.linkage import linked, linked_together
 from quietcorpus.evaluation.attacks.word_facts import Found, by_facts
 from quietcorpus.evaluation.attacks.word_laws import DrawnLaw
 from quietcorpus.evaluation.attacks.word_linkage import Originals
+from quietcorpus.mechanisms.words.word_exponential import WordExponential
 
 SIZE, COUNT = 60, 200
 VECTORS = np.random.default_rng(7).normal(size=(SIZE, 8)).astype(np.float32)
@@ -35,7 +36,7 @@ def searched(
 ) -> tuple[Originals, npt.NDArray[np.int64], list[list[npt.NDArray[np.int64]]], Found, DrawnLaw]:
     generator = np.random.default_rng(seed)
     originals = texts(generator)
-    law = DrawnLaw(VECTORS, epsilon, np.inf, originals.secrets)
+    law = DrawnLaw(WordExponential(), VECTORS, epsilon, originals.secrets)
     released = drawn(law, originals.words, seed)
     known = []
     for start, length in zip(originals.offsets, originals.lengths, strict=False):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -14,17 +15,17 @@ import pytest
 
 from quietcorpus.evaluation.attacks import word_laws
 from quietcorpus.evaluation.attacks.word_laws import (
-    CodeNoise,
     DrawnLaw,
-    Noise,
+    PointNoise,
     SampledLaw,
-    VectorNoise,
     euclidean,
     hamming,
     signs,
 )
 from quietcorpus.indexes.engines import code_search, vector_search
 from quietcorpus.indexes.search import EXACT
+from quietcorpus.mechanisms.words.tem import TruncatedExponential
+from quietcorpus.mechanisms.words.word_exponential import WordExponential
 
 ALPHA = 1e-6
 Floats = npt.NDArray[np.float64]
@@ -34,12 +35,12 @@ EPSILON, PER_BIT = 1.5, 0.8
 EVERY = np.arange(4)
 
 
-def on_a_line(secrets: npt.NDArray[np.int64] = EVERY) -> VectorNoise:
-    return VectorNoise(LINE, EPSILON, secrets, vector_search(EXACT, LINE))
+def on_a_line(secrets: npt.NDArray[np.int64] = EVERY) -> PointNoise:
+    return PointNoise(LINE, EPSILON, secrets, vector_search(EXACT, LINE))
 
 
-def of_codes(secrets: npt.NDArray[np.int64] = EVERY) -> CodeNoise:
-    return CodeNoise(CODES, PER_BIT, secrets, code_search(EXACT, CODES))
+def of_codes(secrets: npt.NDArray[np.int64] = EVERY) -> PointNoise:
+    return PointNoise(CODES, PER_BIT, secrets, code_search(EXACT, CODES))
 
 
 def law_on_a_line() -> Floats:
@@ -92,7 +93,8 @@ def test_the_law_of_drawn_words(gamma: float) -> None:
     apart = np.sqrt(((wide[:, None] - wide[None]) ** 2).sum(axis=2))
     weights = np.exp(-1.7 / 2 * np.minimum(apart, gamma))
     brute = weights / weights.sum(axis=1, keepdims=True)
-    law = DrawnLaw(vectors, 1.7, gamma, secrets)
+    own = WordExponential() if gamma == np.inf else TruncatedExponential(Fraction(gamma))
+    law = DrawnLaw(own, vectors, 1.7, secrets)
     np.testing.assert_allclose(law.chances(np.arange(40)), brute[secrets].T, rtol=1e-9)
     assert law.size == 40
 
@@ -112,7 +114,7 @@ def test_densities() -> None:
 
 
 @LAWS
-def test_points_follow_the_law(noise: Noise, law: Floats) -> None:
+def test_points_follow_the_law(noise: PointNoise, law: Floats) -> None:
     # 40,000 outputs of each word; a share is off by t with 2 exp(-2 n t^2) at most (Hoeffding), in
     # 16 places. Kills: noise of another scale, bits that flip with another chance.
     draws = 40_000
@@ -128,7 +130,7 @@ def test_points_follow_the_law(noise: Noise, law: Floats) -> None:
 @LAWS
 @pytest.mark.parametrize("prior", [np.full(4, 0.25), np.array([0.7, 0.1, 0.1, 0.1])])
 def test_estimates_by_importance(
-    noise: Noise, law: Floats, prior: Floats, monkeypatch: pytest.MonkeyPatch
+    noise: PointNoise, law: Floats, prior: Floats, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # f / q is at most 1 / .175 here, so that its mean over n points is off by t with
     # 2 exp(-2 n t^2 / 36) at most, in 16 places. Kills: densities that are not divided by the
@@ -147,7 +149,9 @@ def test_estimates_by_importance(
 
 @LAWS
 @pytest.mark.parametrize("prior", [np.full(4, 0.25), np.array([0.7, 0.1, 0.1, 0.1])])
-def test_guesses_of_the_estimate_are_the_best(noise: Noise, law: Floats, prior: Floats) -> None:
+def test_guesses_of_the_estimate_are_the_best(
+    noise: PointNoise, law: Floats, prior: Floats
+) -> None:
     # Kills: a weight or a rate chosen by another criterion than words found, a model that outweighs
     # what was seen. Where two words compete for an output closely, either will do.
     sampled = SampledLaw(noise, prior, 40_000, np.random.default_rng())
@@ -160,7 +164,7 @@ def test_guesses_of_the_estimate_are_the_best(noise: Noise, law: Floats, prior: 
 def test_an_output_without_a_point_has_chances() -> None:
     # Nothing reaches the fourth word from the first two at this epsilon. Kills: chances of zero,
     # for which there would be no best guess.
-    noise = VectorNoise(LINE, 40.0, np.arange(2), vector_search(EXACT, LINE))
+    noise = PointNoise(LINE, 40.0, np.arange(2), vector_search(EXACT, LINE))
     sampled = SampledLaw(noise, np.array([0.5, 0.5]), 64, np.random.default_rng())
     chances = sampled.chances(np.array([3]))
     assert np.isfinite(chances).all()

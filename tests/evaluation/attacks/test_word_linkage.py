@@ -7,10 +7,9 @@ import pytest
 
 from quietcorpus.evaluation.attacks.linkage import bag_cosines, linked, linked_together
 from quietcorpus.evaluation.attacks.word_laws import (
-    CodeNoise,
     DrawnLaw,
+    PointNoise,
     SampledLaw,
-    VectorNoise,
     affordable_draws,
 )
 from quietcorpus.evaluation.attacks.word_linkage import (
@@ -22,6 +21,7 @@ from quietcorpus.evaluation.attacks.word_linkage import (
 from quietcorpus.evaluation.features import counted
 from quietcorpus.indexes.engines import code_search, vector_search
 from quietcorpus.indexes.search import EXACT
+from quietcorpus.mechanisms.words.word_exponential import WordExponential
 
 PLACES = np.array([[0.0], [0.5], [1.5], [4.0], [5.0]], dtype=np.float32)
 OFFSETS = np.array([0, 2, 4, 7, 7, 9, 9, 10])
@@ -30,7 +30,7 @@ RELEASED = np.array([0, 0, 2, 1, 4, 4, 0, 3, 3, 1])
 
 
 def law_of(epsilon: float) -> DrawnLaw:
-    return DrawnLaw(PLACES, epsilon, np.inf, Originals(OFFSETS, WORDS).secrets)
+    return DrawnLaw(WordExponential(), PLACES, epsilon, Originals(OFFSETS, WORDS).secrets)
 
 
 @pytest.mark.parametrize("shared", [False, True])
@@ -84,11 +84,11 @@ def test_an_estimated_law_links_nearly_what_the_law_does(mechanism: str) -> None
     if mechanism == "madlib":
         vectors = generator.normal(size=(size, 12)).astype(np.float32)
         search = vector_search(EXACT, vectors)
-        make = lambda secrets: VectorNoise(vectors, 2.2, secrets, search)  # noqa: E731
+        make = lambda secrets: PointNoise(vectors, 2.2, secrets, search)  # noqa: E731
     else:
         codes = generator.integers(0, 2**64, (size, 1), dtype=np.uint64)
         flips = code_search(EXACT, codes)
-        make = lambda secrets: CodeNoise(codes, 0.35, secrets, flips)  # noqa: E731
+        make = lambda secrets: PointNoise(codes, 0.35, secrets, flips)  # noqa: E731
     words = generator.integers(0, size, count * length)
     originals = Originals(np.arange(count + 1) * length, words)
     noise = make(originals.secrets)
@@ -128,7 +128,7 @@ def test_few_points_of_an_output_are_no_loss() -> None:
     frequencies = 1 / (np.arange(size) + 3.0)
     words = generator.choice(size, count * 8, p=frequencies / frequencies.sum())
     originals = Originals(np.arange(count + 1) * 8, words)
-    noise = VectorNoise(vectors, 2.0, originals.secrets, vector_search(EXACT, vectors))
+    noise = PointNoise(vectors, 2.0, originals.secrets, vector_search(EXACT, vectors))
     released = noise.nearest(noise.drawn(words, generator)).astype(np.int64)
     seed = np.random.default_rng(3)
     law = SampledLaw(noise, originals.frequencies, 1 << 12, seed, links=True)
@@ -146,7 +146,7 @@ def test_who_sees_the_noise_sees_where_it_is() -> None:
     words = generator.integers(0, 20, 64 * 6)
     words[(np.arange(64)[:, None] >> np.arange(6) & 1).ravel() == 1] = -1
     originals = Originals(np.arange(65) * 6, words)
-    noise = VectorNoise(vectors, 0.001, originals.secrets, vector_search(EXACT, vectors))
+    noise = PointNoise(vectors, 0.001, originals.secrets, vector_search(EXACT, vectors))
     points = noise.drawn(np.maximum(words, 0), generator)
     seen = by_points(originals, points, lambda _: noise, shared=False)
     assert linked(seen, 64).mean() == linked_together(seen, 64).mean() == 1

@@ -176,5 +176,5 @@ def test_pinned_flips() -> None:
 
 def test_the_guarantee() -> None:
     # Kills: a factor of the number of bits in what is stated.
-    stated = BinaryRandomizedResponse(256, Fraction(7, 10)).guarantee
+    stated = BinaryRandomizedResponse().guarantee(Fraction(7, 10))
     assert stated == MetricPrivacy("Hamming distance of the words' codes", Fraction(7, 10))

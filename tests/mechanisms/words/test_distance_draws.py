@@ -60,7 +60,7 @@ def test_draws_follow_the_law_and_no_other(name: str) -> None:
 
 def test_words_beyond_the_table_are_drawn_by_their_own_distances() -> None:
     # Kills: the exponential mechanism that keeps every word which it draws for its b: TEM's law.
-    decline = WordExponential(Fraction(9)).decline
+    decline = WordExponential().decline(Fraction(9), WORDS)
     draws = DistanceDraws(PLACES, decline)
     words = np.zeros(20_000, np.int32)
     bases = DistanceDraws(PLACES, decline).weights(words[:1])[2]
@@ -106,7 +106,7 @@ def test_the_word_does_not_depend_on_tables_batches_and_floats(
 
 def test_integers_keep_the_words_that_floats_keep() -> None:
     # Kills: integers that keep every word, or another's.
-    decline = WordExponential(Fraction(9)).decline
+    decline = WordExponential().decline(Fraction(9), WORDS)
     draws = DistanceDraws(PLACES, decline)
     stream, addresses = places(WORDS)
     words, others = np.zeros(WORDS, np.int32), np.arange(WORDS, dtype=np.int32)

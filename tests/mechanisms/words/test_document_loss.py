@@ -19,9 +19,9 @@ from quietcorpus.mechanisms.digits import index_of, number
 from quietcorpus.mechanisms.words import document_loss
 from quietcorpus.mechanisms.words.document_loss import (
     LARGEST_WORDS,
-    bounded_epsilon,
-    brr_epsilon,
-    madlib_epsilon,
+    Flips,
+    Noise,
+    Weights,
     word_epsilon,
 )
 from quietcorpus.mechanisms.words.word_loss import Floats, upper_masses
@@ -35,7 +35,7 @@ def bound(
     distance: Fraction = Fraction(9),
     dimensions: int = 300,
 ) -> float:
-    return float(madlib_epsilon(dimensions, epsilon, distance, words, MILLIONTH))
+    return float(Noise(dimensions).document_epsilon(epsilon, distance, words, MILLIONTH))
 
 
 @pytest.mark.parametrize("delta", [Fraction(1, 20), MILLIONTH, Fraction(1, 10**12)])
@@ -43,7 +43,7 @@ def bound(
 def test_one_word_in_one_dimension_is_laplace(reach: Fraction, delta: Fraction) -> None:
     # H(epsilon') = 1 - exp((epsilon' - a) / 2).
     exact = float(reach) + 2 * math.log1p(-float(delta))
-    found = float(madlib_epsilon(1, reach, Fraction(1), 1, delta))
+    found = float(Noise(1).document_epsilon(reach, Fraction(1), 1, delta))
     assert exact <= found <= min(float(reach), exact * 1.01 + 1e-9)
 
 
@@ -51,7 +51,7 @@ def test_one_word_in_one_dimension_is_laplace(reach: Fraction, delta: Fraction) 
 def test_many_words_in_one_dimension_are_as_a_peer_has_them(words: int) -> None:
     # Kills: a sum of L - 1 or L + 1 losses, a lower edge of the grid, a sum that wraps around.
     peer = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
-    found = float(madlib_epsilon(1, Fraction(1, 2), Fraction(1), words, MILLIONTH))
+    found = float(Noise(1).document_epsilon(Fraction(1, 2), Fraction(1), words, MILLIONTH))
 
     def epsilon(*, pessimistic: bool) -> float:
         one = peer.from_laplace_mechanism(
@@ -83,10 +83,12 @@ def test_one_word_in_three_dimensions_has_a_closed_form(reach: float, delta: Fra
         theirs = moment(1, -x) - moment(epsilon / reach, -x)
         return (ours - math.exp(epsilon - reach) * theirs) / whole
 
-    found = float(madlib_epsilon(3, Fraction(reach), Fraction(1), 1, delta))
+    found = float(Noise(3).document_epsilon(Fraction(reach), Fraction(1), 1, delta))
     if delta < Fraction(1, 10**12):  # differences of floats show no more
         assert found <= reach
-        assert found >= float(madlib_epsilon(3, Fraction(reach), Fraction(1), 1, 1000 * delta))
+        assert found >= float(
+            Noise(3).document_epsilon(Fraction(reach), Fraction(1), 1, 1000 * delta)
+        )
         return
     exact = (
         brentq(lambda e: hockey_stick(e) - float(delta), 0, reach)
@@ -188,7 +190,7 @@ def test_an_optimistic_grid_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     document_loss._composed.cache_clear()
     exact = 3 + 2 * math.log1p(-1e-6)
     with pytest.raises(AssertionError):
-        assert float(madlib_epsilon(1, Fraction(3), Fraction(1), 1, MILLIONTH)) >= exact
+        assert float(Noise(1).document_epsilon(Fraction(3), Fraction(1), 1, MILLIONTH)) >= exact
     document_loss._composed.cache_clear()
 
 
@@ -203,7 +205,7 @@ def test_a_larger_distance_never_costs_less(
 ) -> None:
     # A tolerance of half a percent: grids differ from one distance to the next.
     near, far = (
-        float(madlib_epsilon(dimensions, Fraction(1), Fraction(reach, 4), words, MILLIONTH))
+        float(Noise(dimensions).document_epsilon(Fraction(1), Fraction(reach, 4), words, MILLIONTH))
         for reach in sorted(reaches)
     )
     assert near <= far * 1.005
@@ -214,14 +216,17 @@ def test_a_larger_distance_never_costs_less(
 def test_more_words_and_less_delta_cost_more(words: int) -> None:
     one = bound(words)
     assert one < bound(words + 1)
-    assert one < float(madlib_epsilon(300, Fraction(10), Fraction(9), words, MILLIONTH / 10))
+    assert one < float(
+        Noise(300).document_epsilon(Fraction(10), Fraction(9), words, MILLIONTH / 10)
+    )
 
 
 @pytest.mark.parametrize("delta", [Fraction(1, 10**12), Fraction(1, 10**100)])
 def test_a_tiny_delta_is_above_the_mean_and_below_the_worst_case(delta: Fraction) -> None:
     # Transforms without a tilt would show nothing below some 1e-16.
     found = [
-        float(madlib_epsilon(300, Fraction(10), Fraction(9), 20, d)) for d in (MILLIONTH, delta)
+        float(Noise(300).document_epsilon(Fraction(10), Fraction(9), 20, d))
+        for d in (MILLIONTH, delta)
     ]
     assert found[0] < found[1] < 1800
 
@@ -243,13 +248,13 @@ def test_brr_is_as_all_outputs_have_it(bits: int, words: int) -> None:
         return total
 
     exact = brentq(lambda e: hockey_stick(e) - float(delta), 0, count)
-    found = float(brr_epsilon(epsilon, Fraction(bits), words, delta))
+    found = float(Flips().document_epsilon(epsilon, Fraction(bits), words, delta))
     assert exact <= found <= exact * (1 + 1e-4)
 
 
 def test_brr_of_a_long_document_is_the_difference_of_two_binomial_tails() -> None:
     epsilon, count = 0.7, 128 * 200
-    found = float(brr_epsilon(Fraction(7, 10), Fraction(128), 200, MILLIONTH))
+    found = float(Flips().document_epsilon(Fraction(7, 10), Fraction(128), 200, MILLIONTH))
     flip = 1 / (1 + math.exp(epsilon))
     last = math.ceil((count - found / epsilon) / 2) - 1
     flipped = np.arange(last + 1)
@@ -263,7 +268,8 @@ def test_brr_of_a_long_document_is_the_difference_of_two_binomial_tails() -> Non
 @pytest.mark.parametrize(("one", "other"), list(pairwise([1, 2, 50, 300])))
 def test_more_bits_never_cost_less(one: int, other: int) -> None:
     near, far = (
-        brr_epsilon(Fraction(1, 2), Fraction(bits), 10, MILLIONTH) for bits in (one, other)
+        Flips().document_epsilon(Fraction(1, 2), Fraction(bits), 10, MILLIONTH)
+        for bits in (one, other)
     )
     assert near <= far <= 10 * other * Fraction(1, 2)
 
@@ -274,13 +280,13 @@ def test_a_solved_epsilon_keeps_to_its_target_and_the_next_does_not(
 ) -> None:
     # BRR's bound is exact, so that there the next number of 4 digits is too large.
     def of_codes(epsilon: Fraction) -> Fraction:
-        return brr_epsilon(epsilon, Fraction(40), words, MILLIONTH)
+        return Flips().document_epsilon(epsilon, Fraction(40), words, MILLIONTH)
 
     solved = word_epsilon(of_codes, target, Fraction(40 * words))
     assert of_codes(solved) <= target < of_codes(number(index_of(solved) + 1))
 
     def of_vectors(epsilon: Fraction) -> Fraction:
-        return madlib_epsilon(300, epsilon, Fraction(9), words, MILLIONTH)
+        return Noise(300).document_epsilon(epsilon, Fraction(9), words, MILLIONTH)
 
     solved = word_epsilon(of_vectors, target, Fraction(9 * words))
     assert of_vectors(solved) <= target < of_vectors(solved * Fraction(101, 100))
@@ -300,9 +306,9 @@ def test_a_solved_epsilon_keeps_to_its_target_and_the_next_does_not(
 def test_numbers_out_of_range_are_refused(change: dict[str, Any]) -> None:
     given = {"epsilon": Fraction(1), "words": 1, "delta": MILLIONTH} | change
     with pytest.raises(ValueError, match=r"delta lies|document has"):
-        madlib_epsilon(3, distance=Fraction(1), **given)
+        Noise(3).document_epsilon(distance=Fraction(1), **given)
     with pytest.raises(ValueError, match=r"delta lies|document has"):
-        brr_epsilon(distance=Fraction(1), **given)
+        Flips().document_epsilon(distance=Fraction(1), **given)
 
 
 @pytest.mark.parametrize("dimensions", [1, 2, 3, 300])
@@ -311,16 +317,20 @@ def test_numbers_beyond_all_use_are_bounded_too(dimensions: int, words: int) -> 
     # Kills: overflows, arrays without end, a warning of NumPy's.
     for epsilon in (Fraction(10**9), Fraction(1, 10**6)):
         worst = words * epsilon * 9
-        assert 0 <= madlib_epsilon(dimensions, epsilon, Fraction(9), words, MILLIONTH) <= worst
-        assert 0 <= brr_epsilon(epsilon, Fraction(9), words, MILLIONTH) <= worst
-    large = madlib_epsilon(dimensions, Fraction(10**9), Fraction(9), words, MILLIONTH)
+        assert (
+            0 <= Noise(dimensions).document_epsilon(epsilon, Fraction(9), words, MILLIONTH) <= worst
+        )
+        assert 0 <= Flips().document_epsilon(epsilon, Fraction(9), words, MILLIONTH) <= worst
+    large = Noise(dimensions).document_epsilon(Fraction(10**9), Fraction(9), words, MILLIONTH)
     assert large >= words * Fraction(10**9) * 9 * Fraction(99, 100)
-    assert madlib_epsilon(dimensions, Fraction(1), Fraction(9), words, Fraction(99, 1000)) > 0
+    assert (
+        Noise(dimensions).document_epsilon(Fraction(1), Fraction(9), words, Fraction(99, 1000)) > 0
+    )
 
 
 def test_equal_words_cost_nothing() -> None:
-    assert madlib_epsilon(300, Fraction(10), Fraction(0), 10, MILLIONTH) == 0
-    assert brr_epsilon(Fraction(1), Fraction(0), 10, MILLIONTH) == 0
+    assert Noise(300).document_epsilon(Fraction(10), Fraction(0), 10, MILLIONTH) == 0
+    assert Flips().document_epsilon(Fraction(1), Fraction(0), 10, MILLIONTH) == 0
 
 
 def divergence(one: Floats, other: Floats, words: int, epsilon: float) -> float:
@@ -337,7 +347,9 @@ def test_bounds_of_bounded_losses_dominate_all_of_them(words: int, loss: float) 
     # Kills: c^2 / 16 for c^2 / 8, L - 1 words, a binomial law of other chances. Weights of two
     # words have every loss from s - c to s, and randomised response those of c and -c.
     for delta in (Fraction(1, 20), Fraction(1, 10**4)):
-        found = float(bounded_epsilon(Fraction(loss), Fraction(1), words, delta))
+        found = float(
+            Weights(Fraction(1)).document_epsilon(Fraction(loss), Fraction(1), words, delta)
+        )
         for most in np.linspace(0.05, 0.95, 7) * loss:
             one = -math.expm1(most - loss) / (math.exp(most) - math.exp(most - loss))
             law = np.array([one, 1 - one])
@@ -354,11 +366,11 @@ def test_bounded_losses_cost_what_is_least_of_three_bounds() -> None:
     # Kills: one of the bounds left out. Small losses are below c^2 / 8-zCDP's; large ones cost
     # their sum, or what the binomial law leaves of it.
     def of(loss: Fraction, words: int, delta: Fraction = MILLIONTH) -> float:
-        return float(bounded_epsilon(loss, Fraction(1), words, delta))
+        return float(Weights(Fraction(1)).document_epsilon(loss, Fraction(1), words, delta))
 
     rho = 1000 * 0.01 / 8
     assert of(Fraction(1, 10), 1000) <= rho + 2 * math.sqrt(rho * math.log(1e6))
     assert of(Fraction(1, 10), 1000) < 0.6 * float(document_loss._binomial(0.1, 1000, 1e-6))
     assert of(Fraction(39), 20) == 780
     assert of(Fraction(9), 1, Fraction(1, 20)) == float(document_loss._binomial(9.0, 1, 0.05)) < 9
-    assert bounded_epsilon(Fraction(1), Fraction(0), 20, MILLIONTH) == 0
+    assert Weights(Fraction(9)).document_epsilon(Fraction(1), Fraction(0), 20, MILLIONTH) == 0

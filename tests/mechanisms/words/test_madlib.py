@@ -154,5 +154,5 @@ def test_pinned_noise() -> None:
 
 def test_the_guarantee() -> None:
     # Kills: a factor of the dimension, or 1 / epsilon, in what is stated.
-    stated = Madlib(300, Fraction(7, 2)).guarantee
+    stated = Madlib().guarantee(Fraction(7, 2))
     assert stated == MetricPrivacy("Euclidean distance of the words' vectors", Fraction(7, 2))

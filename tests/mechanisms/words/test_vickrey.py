@@ -12,6 +12,9 @@ import pytest
 
 from quietcorpus.mechanisms.accounting.guarantees import MetricPrivacy
 from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.words.madlib import Madlib
+from quietcorpus.mechanisms.words.mechanism import OptionError
+from quietcorpus.mechanisms.words.registry import word_mechanism
 from quietcorpus.mechanisms.words.vickrey import Vickrey, choice, chosen, first_chance
 
 PLACES = np.array([0.0, 0.6, 1.0, 1.1, 2.5])
@@ -124,5 +127,16 @@ def test_no_pair_of_words_loses_more_than_its_distance(tuning: float, epsilon: f
 
 
 def test_the_guarantee_is_madlibs() -> None:
-    stated = Vickrey(Fraction(7, 2)).guarantee
+    stated = Vickrey(Fraction(1, 2)).guarantee(Fraction(7, 2))
     assert stated == MetricPrivacy("Euclidean distance of the words' vectors", Fraction(7, 2))
+
+
+@pytest.mark.parametrize("tuning", [None, Fraction(0), Fraction(3, 2)])
+def test_a_t_of_no_use(tuning: Fraction | None) -> None:
+    rule = "^tuning: only vickrey takes it, and needs it, above 0 and at most 1$"
+    with pytest.raises(OptionError, match=rule):
+        word_mechanism("vickrey", tuning=tuning)
+    with pytest.raises(OptionError, match=rule):
+        word_mechanism("madlib", tuning=Fraction(1, 2))
+    assert word_mechanism("vickrey", tuning=Fraction(1)) == Vickrey(Fraction(1))
+    assert word_mechanism("madlib", tuning=None) == Madlib()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from drawn_words import DECLINES, PLACES, WORDS, law
+from drawn_words import APART, DECLINES, PLACES, WORDS, law
 
 from quietcorpus.mechanisms.words.distance_draws import DistanceDraws
-from quietcorpus.pipelines.kinds.words.laws import largest_loss, log_laws
+from quietcorpus.pipelines.kinds.words.laws import largest_loss
 
 
 @pytest.mark.parametrize("name", ["exponential", "exponential beyond its table"])
@@ -15,6 +15,6 @@ def test_no_pair_of_words_loses_more_than_its_distance(name: str) -> None:
     # Kills: any constant in a weight that is not the paper's; the planted faults have a peer's.
     decline = DECLINES[name]
     draws = DistanceDraws(PLACES, decline)
-    assert largest_loss(draws, PLACES, WORDS) <= float(decline.epsilon) * (1 + 1e-9)
-    logs = log_laws(draws, PLACES, np.arange(WORDS, dtype=np.int32))
+    logs = draws.log_laws(np.arange(WORDS, dtype=np.int32))
+    assert largest_loss(logs, APART) <= float(decline.epsilon) * (1 + 1e-9)
     assert np.allclose(np.exp(logs), law(decline), rtol=1e-9, atol=0)

@@ -18,16 +18,17 @@ from scipy.spatial.distance import pdist
 from quietcorpus.evaluation.distances import Distances, Estimate
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.indexes.word_index import open_index, save
+from quietcorpus.mechanisms.words.brr import BinaryRandomizedResponse
+from quietcorpus.mechanisms.words.madlib import Madlib
 from quietcorpus.pipelines.kinds.words.job import WordsKind
 from quietcorpus.pipelines.prepare.distances import distance, matched, summary
 from quietcorpus.pipelines.schema.loading import load_spec
 from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.privatizers.words import WordMechanism
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
 
-MADLIB, BRR = WordMechanism.MADLIB, WordMechanism.BRR
+MADLIB, BRR = Madlib(), BinaryRandomizedResponse()
 EXACT = Estimate(Fraction(1, 3), Fraction(1, 3), Fraction(1, 3))
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from noisy_queries import clustered
-from scipy.spatial.distance import pdist
+from scipy.spatial.distance import pdist, squareform
 
 from quietcorpus.indexes import inverted_lists
 from quietcorpus.indexes.faiss_library import faiss
@@ -104,11 +104,14 @@ def test_the_guarantee_holds_for_rescaled_distances(
     weights = weighed(tmp_path) if rescale.startswith("information") else None
     made = open_index(str(build(tmp_path, rescale=rescale, public_weights=weights)))
     epsilon = Fraction(2)
-    distances = Within(np.asarray(made.vectors))
-    draws = DistanceDraws(distances, Decline(epsilon))
-    assert largest_loss(draws, distances, COUNT) <= epsilon
-    before = Within(vectors)
-    assert largest_loss(DistanceDraws(before, Decline(epsilon)), distances, COUNT) > epsilon
+    apart = squareform(pdist(np.asarray(made.vectors).astype(np.float64)))
+
+    def loss(places: np.ndarray) -> float:
+        draws = DistanceDraws(Within(places), Decline(epsilon))
+        return largest_loss(draws.log_laws(np.arange(COUNT, dtype=np.int32)), apart)
+
+    assert loss(np.asarray(made.vectors)) <= epsilon
+    assert loss(vectors) > epsilon
 
 
 @pytest.mark.parametrize(

@@ -19,13 +19,14 @@ from hashed_sentences import CANDIDATES, Hashed, parameters, some_texts
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.mechanisms.bags.bag_of_words import Accounting
 from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.words.registry import word_mechanism
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.codebook import Codebook
 from quietcorpus.transforms.composed.fields import canonical
 from quietcorpus.transforms.privatizers.bags import BagOfWordsParameters, BagPrivatizer
 from quietcorpus.transforms.privatizers.rows import Privatizer
 from quietcorpus.transforms.privatizers.sentences import SentencePrivatizer
-from quietcorpus.transforms.privatizers.words import WordMechanism, WordsParameters
+from quietcorpus.transforms.privatizers.words import WordsParameters
 from quietcorpus.transforms.reading.documents import Documents
 
 VOCABULARY = Vocabulary(sorted({"the", "report", "fires", "police", "of", "a", "said", "is"}))
@@ -46,7 +47,7 @@ def privatizer_of(word_index: Path, key: ReleaseKey) -> Callable[[str], Privatiz
     def words(mechanism: str) -> Privatizer:
         source = IndexSource.resolve("mechanism.index", str(word_index))
         epsilon = Fraction(5) if mechanism == "madlib" else Fraction(1, 2)
-        given = WordsParameters(WordMechanism(mechanism), epsilon, "document", "draw", source)
+        given = WordsParameters(word_mechanism(mechanism), epsilon, "document", "draw", source)
         return given.privatizer(key)
 
     def make(kind: str) -> Privatizer:

@@ -11,14 +11,12 @@ from privatized_words import (
     ALIKE,
     BOTH,
     BRR,
-    HALF,
     LINE,
     MADLIB,
     ON_A_LINE,
     SHARP,
     TINY,
     UNKNOWN,
-    VICKREY,
     documents,
     parameters,
     release,
@@ -27,14 +25,10 @@ from privatized_words import (
 
 from quietcorpus.mechanisms.accounting.guarantees import MetricPrivacy
 from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.words.mechanism import WordMechanism
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.longest import Longest
-from quietcorpus.transforms.privatizers.words import (
-    WordMechanism,
-    WordPrivatizer,
-    WordsParameters,
-    given_tuning,
-)
+from quietcorpus.transforms.privatizers.words import WordPrivatizer, WordsParameters
 
 
 @BOTH
@@ -130,22 +124,6 @@ def test_a_text_of_unknown_words_alone(
     assert len(words) == count
     assert set(words) <= set(LINE)
     assert (drawn.tokens, drawn.known) == (count, 0)
-
-
-@pytest.mark.parametrize(
-    ("mechanism", "tuning", "message"),
-    [
-        (VICKREY, None, "tuning: vickrey needs it: above 0, and at most 1"),
-        (VICKREY, Fraction(0), "tuning: 0: only vickrey takes it, above 0, and at most 1"),
-        (VICKREY, Fraction(3, 2), "tuning: 1.5: only vickrey takes it, above 0, and at most 1"),
-        (MADLIB, HALF, "tuning: 0.5: only vickrey takes it, above 0, and at most 1"),
-    ],
-)
-def test_a_t_of_no_use(mechanism: WordMechanism, tuning: Fraction | None, message: str) -> None:
-    with pytest.raises(InputError, match=f"^{message}$"):
-        given_tuning(mechanism, tuning)
-    assert given_tuning(VICKREY, Fraction(1)) == 1
-    assert given_tuning(MADLIB, None) is None
 
 
 @BOTH

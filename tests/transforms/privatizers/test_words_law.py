@@ -11,7 +11,6 @@ import pytest
 from privatized_words import (
     ALPHA,
     BOTH,
-    HALF,
     LINE,
     MADLIB,
     ON_A_LINE,
@@ -23,8 +22,8 @@ from privatized_words import (
 from scipy import stats
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.words.mechanism import WordMechanism
 from quietcorpus.mechanisms.words.vickrey import first_chance
-from quietcorpus.transforms.privatizers.words import WordMechanism
 
 
 @BOTH
@@ -120,7 +119,7 @@ def test_a_words_law_under_vickreys_choice(word: int, key: ReleaseKey) -> None:
         np.add.at(chances, order[:, 1], masses * (1 - first))
         return chances / masses.sum()
 
-    given = parameters(VICKREY, Fraction(1), tuning=HALF)
+    given = parameters(VICKREY, Fraction(1))
     (released,) = release(given, ON_A_LINE, key, (LINE[word] + " ") * 40_000)
     words = released.split(" ")
     assert agrees(words, law_of(1, 0.5))

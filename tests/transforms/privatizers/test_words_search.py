@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -22,9 +21,10 @@ from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.indexes.word_index_manifest import METRICS, IndexManifest
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.words import madlib
+from quietcorpus.mechanisms.words.registry import word_mechanism
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.privatizers.words import WordMechanism, WordPrivatizer, WordsParameters
+from quietcorpus.transforms.privatizers.words import WordPrivatizer, WordsParameters
 from quietcorpus.transforms.reading.documents import Documents
 
 COUNT = 600
@@ -50,9 +50,8 @@ def privatizer(
     index: WordIndex, key: ReleaseKey, search: Searching, mechanism: str = "madlib"
 ) -> WordPrivatizer:
     source = IndexSource("mechanism.index", "memory", "digest")
-    given = WordsParameters(WordMechanism(mechanism), Fraction(3), "word", "drop", source, search)
-    if mechanism == "vickrey":
-        given = replace(given, tuning=Fraction(1, 2))
+    own = word_mechanism(mechanism, tuning=Fraction(1, 2) if mechanism == "vickrey" else None)
+    given = WordsParameters(own, Fraction(3), "word", "drop", source, search)
     return WordPrivatizer(given, index, key)
 
 
@@ -108,7 +107,7 @@ def entered(self: WordPrivatizer, words: Any, epsilons: Any, which: Any, parts: 
     """The planted fault: the search begins in the lists around the word itself."""
     vectors = self._index.vectors[words]
     queries = madlib.perturb(vectors, epsilons, which, self._stream, parts)
-    search = self._search
+    search = self.drawer._search  # type: ignore[attr-defined]
     assert isinstance(search, ListSearch)
     found = np.full((len(words), 1), -1, dtype=np.int32)
     search._nearest(queries, search.entries(vectors), found, np.full((len(words), 1), np.inf))

@@ -19,11 +19,12 @@ from composed import SEEN, Doc, Make, as_documents, doc, release_key, run
 from machine import MASTER_KEY
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.words.brr import BinaryRandomizedResponse
 from quietcorpus.pipelines.compose import rows as graph
 from quietcorpus.pipelines.compose.spec import RowsSpec
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.composed.release import ReleaseDocuments
-from quietcorpus.transforms.privatizers.words import WordMechanism, WordsParameters
+from quietcorpus.transforms.privatizers.words import WordsParameters
 from quietcorpus.transforms.reading.documents import Documents
 
 
@@ -39,7 +40,8 @@ def docs(lee_texts: list[str]) -> list[dict[str, Any]]:
 def one_by_one(word_index: Path, docs: list[dict[str, Any]], key: ReleaseKey) -> list[str]:
     """Return the texts that the per-document path releases, each in a batch of its own."""
     source = IndexSource.resolve("mechanism.index", str(word_index))
-    parameters = WordsParameters(WordMechanism.BRR, Fraction(1, 20), "word", "drop", source)
+    law = BinaryRandomizedResponse(), Fraction(1, 20), "word", "drop"
+    parameters = WordsParameters(*law, source)
     privatizer = parameters.privatizer(key)
     released = (privatizer.release(as_documents([row])) for row in docs)
     return [text for one in released for text in one.rows["text"].to_pylist()]

@@ -12,29 +12,26 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from calibrated_words import FILES, GRIDS, HALF, WORDS, contents, make_index, small
+from calibrated_words import FILES, GRIDS, WORDS, contents, make_index, mechanism_of, small
 
 from quietcorpus.evaluation.calibration import choose_words, measure
 from quietcorpus.evaluation.demands import UnchangedAtMost
+from quietcorpus.evaluation.simulation import simulator
 from quietcorpus.evaluation.tallies import child
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.pipelines.card.document_losses import DocumentBudget
 from quietcorpus.pipelines.kinds.words.calibrate import calibrate
 from quietcorpus.pipelines.kinds.words.calibrate_report import lines
-from quietcorpus.pipelines.kinds.words.job import simulator
 from quietcorpus.pipelines.prepare.weights import read_weights
 from quietcorpus.pipelines.runners.parallel import ray_session
-from quietcorpus.transforms.privatizers.words import WordMechanism
 
 if TYPE_CHECKING:
     from conftest import Workspace
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mechanism", list(WordMechanism))
-def test_files_hold_what_was_measured(
-    mechanism: WordMechanism, index: WordIndex, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("mechanism", GRIDS)
+def test_files_hold_what_was_measured(mechanism: str, index: WordIndex, tmp_path: Path) -> None:
     # Kills: epsilons or words of other rows, a column for another's, shares of the wrong number
     # of draws, the other mechanism, a matched epsilon upside down, a seed that is not the one.
     found = calibrate(index, str(tmp_path / "out"), small(mechanism))
@@ -43,7 +40,7 @@ def test_files_hold_what_was_measured(
     seed = np.random.SeedSequence(7)
     words = choose_words(300, 150, child(seed, 0))
     epsilons = [float(epsilon) for epsilon in GRIDS[mechanism]]
-    simulated = simulator(mechanism, index, None, tuning=HALF)
+    simulated = simulator(mechanism_of(mechanism), index)
     again = measure(simulated, words, epsilons, 120, 114, child(seed, 1))
     table = pq.read_table(tmp_path / "out" / FILES[1])
     columns = {name: table[name].to_numpy().reshape(3, 150) for name in table.column_names}
@@ -77,7 +74,7 @@ def test_gamma_that_is_given_is_that_of_every_epsilon(index: WordIndex, tmp_path
         calibrate(
             index,
             str(tmp_path / name),
-            small(WordMechanism.TEM, truncation=gamma, document=budget),
+            small("tem", truncation=gamma, document=budget),
         )
         for name, gamma in (("short", Fraction(1, 2)), ("long", Fraction(4)))
     )
@@ -90,7 +87,7 @@ def test_gamma_that_is_given_is_that_of_every_epsilon(index: WordIndex, tmp_path
 
 def test_neighbours_are_those_of_the_mechanisms_metric(index: WordIndex, tmp_path: Path) -> None:
     # Kills: the other metric's distances, ranks the vocabulary does not have.
-    found = calibrate(index, str(tmp_path / "out"), small(WordMechanism.BRR))["neighbours"]
+    found = calibrate(index, str(tmp_path / "out"), small("brr"))["neighbours"]
     assert found["ranks"] == [1, 2, 5, 10, 20, 50, 100, 200]
     bits = np.unpackbits(np.ascontiguousarray(index.codes).view(np.uint8), axis=1)
     distances = np.sort((bits[:, None] != bits).sum(axis=2), axis=1)
@@ -104,9 +101,9 @@ def test_neighbours_are_those_of_the_mechanisms_metric(index: WordIndex, tmp_pat
 def test_the_number_of_threads_does_not_show(index: WordIndex, tmp_path: Path) -> None:
     # Kills: results in order of arrival, a clock or a number of threads in a file.
     for name, workers in (("one", 1), ("two", 2)):
-        calibrate(index, str(tmp_path / name), small(WordMechanism.MADLIB), workers=workers)
+        calibrate(index, str(tmp_path / name), small("madlib"), workers=workers)
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
-    other = small(WordMechanism.MADLIB, seed=8)
+    other = small("madlib", seed=8)
     calibrate(index, str(tmp_path / "other"), other)
     assert contents(tmp_path / "one")[FILES[1]] != contents(tmp_path / "other")[FILES[1]]
 
@@ -122,7 +119,7 @@ def test_ray_gives_the_same_numbers(
 
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
 
-    def assert_same(mechanism: WordMechanism) -> None:
+    def assert_same(mechanism: str) -> None:
         demands = (UnchangedAtMost(Fraction(1, 2), Fraction(1, 2)),)
         settings = small(mechanism, demands=demands)
         here, there = tmp_path / f"{mechanism}-here", tmp_path / f"{mechanism}-there"
@@ -130,7 +127,7 @@ def test_ray_gives_the_same_numbers(
         calibrate(index, str(there), settings, backend="ray", workers=2)
         assert contents(here) == contents(there)
 
-    first, *others = WordMechanism
+    first, *others = GRIDS
     assert_same(first)
     assert not ray.is_initialized()
     with ray_session(2, work="test"):
@@ -142,7 +139,7 @@ def test_ray_gives_the_same_numbers(
 def test_the_table_says_what_the_files_say(index: WordIndex, tmp_path: Path) -> None:
     # Kills: columns in another order, a solution that is not shown, lines that do not line up.
     demands = (UnchangedAtMost(Fraction(1, 2), Fraction(1, 2)),)
-    found = calibrate(index, str(tmp_path / "out"), small(WordMechanism.MADLIB, demands=demands))
+    found = calibrate(index, str(tmp_path / "out"), small("madlib", demands=demands))
     text = list(lines(found))
     assert text[0] == "Madlib on 300 words (8 dimensions): 120 draws for each of 150 words"
     table = text[5:8]
@@ -164,8 +161,8 @@ def test_the_table_says_what_the_files_say(index: WordIndex, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mechanism", list(WordMechanism))
-def test_pictures_of_the_smallest_calibration(mechanism: WordMechanism, tmp_path: Path) -> None:
+@pytest.mark.parametrize("mechanism", GRIDS)
+def test_pictures_of_the_smallest_calibration(mechanism: str, tmp_path: Path) -> None:
     # Kills: an axis of one point or one block that raises or warns, files that no viewer opens.
     tiny = make_index(tmp_path / "index", 3)
     settings = small(mechanism, epsilons=(Fraction(1),), words=None)
@@ -189,7 +186,7 @@ def test_weights_decide_which_words_are_drawn(index: WordIndex, tmp_path: Path) 
     pq.write_table(pa.table(table), path)
     read = read_weights("weights", str(path), index.vocabulary.terms)
     assert {WORDS[i]: read[i] for i in np.flatnonzero(read)} == {WORDS[200]: 3.0, WORDS[4]: 1.0}
-    settings = small(WordMechanism.MADLIB, weights=read)
+    settings = small("madlib", weights=read)
     found = calibrate(index, str(tmp_path / "out"), settings)
     rows = pq.read_table(tmp_path / "out" / FILES[1])["word"].to_pylist()
     assert len(rows) == 3 * 150

@@ -17,7 +17,6 @@ from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.pipelines.kinds.words.calibrate import calibrate
 from quietcorpus.pipelines.prepare.weights import read_weights
 from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.privatizers.words import WordMechanism
 
 if TYPE_CHECKING:
     from conftest import Workspace
@@ -58,7 +57,7 @@ def test_an_output_that_is_in_use_is_left_alone(index: WordIndex, tmp_path: Path
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine").write_text("kept")
     with pytest.raises(InputError, match="not empty"):
-        calibrate(index, str(tmp_path / "out"), small(WordMechanism.MADLIB))
+        calibrate(index, str(tmp_path / "out"), small("madlib"))
     assert contents(tmp_path / "out") == {"mine": b"kept"}
 
 
@@ -76,7 +75,7 @@ def test_settings_that_cannot_be_met_leave_nothing(
     changes: dict[str, Any], message: str, index: WordIndex, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError, match=message):
-        calibrate(index, str(tmp_path / "out"), small(WordMechanism.MADLIB, **changes))
+        calibrate(index, str(tmp_path / "out"), small("madlib", **changes))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -95,7 +94,7 @@ def test_extras_that_are_not_installed(
     # that a module is not there.
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(InputError, match=rf"extra \[{remedy}\]"):
-        calibrate(index, str(tmp_path / "out"), small(WordMechanism.MADLIB), backend=by)
+        calibrate(index, str(tmp_path / "out"), small("madlib"), backend=by)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -105,7 +104,7 @@ def test_a_cluster_that_is_not_there(
     # Kills: a cluster of our own started where another one was named.
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
     with pytest.raises(InputError, match="RAY_ADDRESS"):
-        calibrate(index, str(tmp_path / "out"), small(WordMechanism.MADLIB), backend="ray")
+        calibrate(index, str(tmp_path / "out"), small("madlib"), backend="ray")
     assert list(tmp_path.iterdir()) == []
 
 

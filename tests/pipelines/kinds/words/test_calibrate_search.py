@@ -18,10 +18,10 @@ from quietcorpus.indexes.search import EXACT, SearchEngine, Searching
 from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.indexes.word_index_manifest import METRICS, IndexManifest
+from quietcorpus.mechanisms.words.madlib import Madlib
 from quietcorpus.pipelines.kinds.words.calibrate import calibrate
 from quietcorpus.pipelines.kinds.words.calibrate_report import WordSettings, lines
 from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.privatizers.words import WordMechanism
 
 COUNT = 600
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -42,9 +42,7 @@ def index() -> WordIndex:
 
 
 def calibrated(index: WordIndex, output: Path, searching: Searching) -> dict[str, Any]:
-    settings = WordSettings(
-        WordMechanism.MADLIB, EPSILONS, words=10, draws=60, seed=1, search=searching
-    )
+    settings = WordSettings(Madlib(), EPSILONS, words=10, draws=60, seed=1, search=searching)
     return calibrate(index, str(output), settings, workers=1)
 
 

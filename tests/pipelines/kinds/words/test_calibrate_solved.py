@@ -7,38 +7,36 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from calibrated_words import small
+from calibrated_words import GRIDS, mechanism_of, small
 
 from quietcorpus.evaluation.calibration import measure
 from quietcorpus.evaluation.demands import SetSizeAtLeast, UnchangedAtMost
+from quietcorpus.evaluation.simulation import simulator
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.pipelines.card.document_losses import (
     DocumentBudget,
     Flips,
     Noise,
     Weights,
-    document_epsilon,
 )
 from quietcorpus.pipelines.kinds.words.calibrate import calibrate
 from quietcorpus.pipelines.kinds.words.calibrate_report import lines
-from quietcorpus.pipelines.kinds.words.job import simulator
-from quietcorpus.transforms.privatizers.words import WordMechanism
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mechanism", list(WordMechanism))
+@pytest.mark.parametrize("mechanism", GRIDS)
 def test_epsilons_match_by_epsilon_times_distance(
-    mechanism: WordMechanism, index: WordIndex, tmp_path: Path
+    mechanism: str, index: WordIndex, tmp_path: Path
 ) -> None:
     # Kills: a ratio upside down, the same mechanism twice, mean and maximum swapped.
-    metrics = dict.fromkeys(WordMechanism, "euclidean") | {WordMechanism.BRR: "hamming"}
+    metrics = dict.fromkeys(GRIDS, "euclidean") | {"brr": "hamming"}
     for row in calibrate(index, str(tmp_path / "out"), small(mechanism))["by_epsilon"]:
         matched = row["matched"]
         assert metrics[matched["mechanism"]] != metrics[mechanism]
         for by in ("mean", "maximum"):
             ours, theirs = (
                 float(Fraction(index.manifest.distances[metrics[name]][by]))
-                for name in (mechanism.value, matched["mechanism"])
+                for name in (mechanism, matched["mechanism"])
             )
             assert row[f"loss_at_{by}_distance"] == pytest.approx(row["epsilon"] * ours)
             assert matched[f"by_{by}"] * theirs == pytest.approx(row["epsilon"] * ours)
@@ -52,7 +50,7 @@ def test_solutions_are_written_with_their_proof(index: WordIndex, tmp_path: Path
         UnchangedAtMost(Fraction(1, 2), Fraction(9, 10)),
         SetSizeAtLeast(5, Fraction(9, 10)),
     )
-    settings = small(WordMechanism.MADLIB, demands=demands, draws=400)
+    settings = small("madlib", demands=demands, draws=400)
     found = calibrate(index, str(tmp_path / "out"), settings)
     solution = found["solution"]
     assert solution["demands"] == [str(demand) for demand in demands]
@@ -65,7 +63,7 @@ def test_solutions_are_written_with_their_proof(index: WordIndex, tmp_path: Path
         assert verdict["share_at_least"] >= 0.9
     every = np.arange(300)
     fresh = measure(
-        simulator(WordMechanism.MADLIB, index, None),
+        simulator(mechanism_of("madlib"), index),
         every,
         [solution["epsilon"]],
         2000,
@@ -79,22 +77,21 @@ def test_solutions_are_written_with_their_proof(index: WordIndex, tmp_path: Path
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mechanism", list(WordMechanism))
+@pytest.mark.parametrize("mechanism", GRIDS)
 def test_an_epsilon_for_whole_documents_is_the_largest_that_keeps_to_them(
-    mechanism: WordMechanism, index: WordIndex, tmp_path: Path
+    mechanism: str, index: WordIndex, tmp_path: Path
 ) -> None:
     # Kills: the mean distance, another number of words, dimensions for codes, a rounding up.
     budget = DocumentBudget(Fraction(12), Fraction(1, 10**6), 30)
     found = calibrate(index, str(tmp_path / "out"), small(mechanism, document=budget))
     solved, maximum = found["document"], Fraction(found["maximum_distance"])
     epsilon = Fraction(str(solved["word_epsilon"]))
-    of = document_epsilon(
-        {
-            WordMechanism.MADLIB: Noise(8),
-            WordMechanism.VICKREY: Noise(8),
-            WordMechanism.BRR: Flips(),
-        }.get(mechanism, Weights(maximum))
-    )
+    law = {
+        "madlib": Noise(8),
+        "vickrey": Noise(8),
+        "brr": Flips(),
+    }.get(mechanism, Weights(maximum))
+    of = law.document_epsilon
     assert of(epsilon, maximum, 30, budget.delta) <= 12 * Fraction(1000001, 1000000)
     assert of(epsilon * Fraction(101, 100), maximum, 30, budget.delta) > 12
     assert 11.8 < solved["epsilon"] <= 12

@@ -192,7 +192,7 @@ def inheriting(**numbers: Any) -> Callable[[Path], None]:
         found = Card.model_validate(content)
         total = found.budget.total.guarantee
         content["guarantee"]["statement"] = statement(total, found.artefacts)
-        content["guarantee"]["not_protected"] += [word_limits("brr", "", "", is_private=True)[-1]]
+        content["guarantee"]["not_protected"] += [word_limits(None, "", "", is_private=True)[-1]]
         content["code_sha256"] = "0" * 64  # for README and page say nothing of it
 
     return card(change)

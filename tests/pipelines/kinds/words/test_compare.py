@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from quietcorpus.evaluation.calibration import choose_words, measure
-from quietcorpus.evaluation.simulation import MadlibSimulator
+from quietcorpus.evaluation.simulation import VectorSimulator
 from quietcorpus.evaluation.tallies import child
 from quietcorpus.indexes.tokenizer import NAME
 from quietcorpus.indexes.vocabulary import Vocabulary
@@ -80,7 +80,7 @@ def test_each_embedding_has_the_common_words_alone(
     table = pq.read_table(tmp_path / "out" / FILES[1])
     vectors = {"A": first.vectors[100:], "B": second.vectors[100:][::-1]}
     for number, (name, own) in enumerate(vectors.items()):
-        simulator = MadlibSimulator(np.ascontiguousarray(own))
+        simulator = VectorSimulator(np.ascontiguousarray(own))
         epsilons = [float(epsilon) for epsilon in EPSILONS]
         again = measure(simulator, words, epsilons, 120, 114, child(seed, 1 + number))
         rows = table.filter(np.array(table["embedding"].to_pylist()) == name)

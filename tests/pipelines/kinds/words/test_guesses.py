@@ -22,6 +22,7 @@ from quietcorpus.indexes.vocabulary import Vocabulary
 from quietcorpus.indexes.word_index import WordIndex
 from quietcorpus.indexes.word_index_manifest import METRICS, IndexManifest
 from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.words.registry import word_mechanism
 from quietcorpus.pipelines.kinds.words import guesses as word_guesses
 from quietcorpus.pipelines.kinds.words.guesses import (
     TextAttacker,
@@ -33,7 +34,6 @@ from quietcorpus.pipelines.kinds.words.guesses import (
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.words import (
-    WordMechanism,
     WordPrivatizer,
     WordsParameters,
 )
@@ -69,11 +69,9 @@ INDEX = index()
 
 
 def parameters(mechanism: str) -> WordsParameters:
-    own = WordMechanism(mechanism)
-    given = WordsParameters(own, EPSILONS[mechanism], "word", "drop", SOURCE)
-    if mechanism == "vickrey":
-        return replace(given, tuning=Fraction(1, 2))
-    return replace(given, truncation=GAMMA) if mechanism == "tem" else given
+    options = {"vickrey": {"tuning": Fraction(1, 2)}, "tem": {"truncation": GAMMA}}
+    own = word_mechanism(mechanism, **options.get(mechanism, {}))
+    return WordsParameters(own, EPSILONS[mechanism], "word", "drop", SOURCE)
 
 
 def released(mechanism: str, words: np.ndarray) -> np.ndarray:

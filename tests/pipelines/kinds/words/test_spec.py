@@ -156,10 +156,10 @@ def test_what_is_good(loaded: Callable[..., WordsSpec], workspace: Workspace) ->
         ({"epsilon": DOCUMENT}, "mechanism.epsilon."),
         # The rest.
         ({"mechanism": "custext"}, "mechanism.mechanism: 'custext' is not allowed: "),
-        ({"truncation": 2}, "mechanism.truncation: only tem takes it; leave it out"),
+        ({"truncation": 2}, "mechanism.truncation: only tem takes it, above 0"),
         (
             {"mechanism": "exponential", "truncation": 2},
-            "mechanism.truncation: only tem takes it; leave it out",
+            "mechanism.truncation: only tem takes it, above 0",
         ),
         ({"mechanism": "tem", "truncation": 0}, f"mechanism.truncation: 0 {POSITIVE}"),
         ({"mechanism": "tem", "truncation": "2"}, f"mechanism.truncation: '2' {NUMBER}"),
