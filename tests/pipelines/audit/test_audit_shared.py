@@ -76,7 +76,7 @@ EXCEPTIONS: dict[str, Reason] = {
     r"transforms\.privatizers\.\w+:\w+\.(take|words)": SPLIT,
     r"mechanisms\..*\.(guarantee|papers_epsilon|idle|expected_noise_terms)": CARD,
     r"mechanisms\.users\.skip_gram:device_name": CARD,
-    r"transforms\..*[:.](fields|guarantee|embedding_field|_vector_field|metric_of)": CARD,
+    r"transforms\..*[:.](fields|guarantee|embedding_field|_vector_field)": CARD,
     r"mechanisms\.keystream:ReleaseKey\.(derive|fingerprint|naming|sealing)": KEYS,
     r"mechanisms\.keystream:Keystream\.digest": KEYS,
     r"mechanisms\.bags\.bags:_?permute": after(

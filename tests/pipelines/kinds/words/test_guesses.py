@@ -332,8 +332,8 @@ def test_texts_are_linked_by_their_own_law(
 ) -> None:
     # Texts of 4 to 9 words, one of them unknown, as the mechanism itself releases them: who knows
     # the law links as many as by unchanged words, within .12, and no more than by the noise itself,
-    # within .25: five deviations of the paired difference, measured. Kills: places or documents that are mixed up, the
-    # scale of an output beside an unknown word.
+    # within .25, five deviations of the paired difference (.046, measured). Kills: places or
+    # documents that are mixed up, the scale of an output beside an unknown word.
     generator = np.random.default_rng(8)
     lengths = np.repeat([4, 6, 9], 40)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
