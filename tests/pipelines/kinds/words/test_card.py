@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -182,11 +183,11 @@ def test_an_older_card_says_nothing_of_documents(release: Path) -> None:
     assert verify(str(release)).meaning.document_losses is None  # type: ignore[union-attr]
 
 
-def inheriting(**numbers: Any) -> Callable[[Path], None]:
+def inheriting(definition: str = "d", unit: str = "u", **numbers: Any) -> Callable[[Path], None]:
     """Have the index come with a cost, everywhere on the card."""
 
     def change(content: dict[str, Any]) -> None:
-        promise = {"definition": "d", "unit": "u", "parameters": numbers, "statement": "s"}
+        promise = {"definition": definition, "unit": unit, "parameters": numbers, "statement": "s"}
         content["artefacts"][0].update(provenance="private", guarantee=promise)
         content["budget"]["inherited"] = [{"artefact": "index", **promise}]
         found = Card.model_validate(content)
@@ -201,8 +202,9 @@ def inheriting(**numbers: Any) -> Callable[[Path], None]:
 def test_decimals_of_an_inherited_cost_are_its_rationals(release: Path) -> None:
     # Kills: what an index cost, taken as it says; a check that refuses other parties' words.
     message = "budget: the decimals of what a private artefact cost are not its rationals"
+    own = SentencePrivacy(Fraction(1))
     for good in (
-        {"epsilon": 1.0, "epsilon_exact": "1"},
+        {"definition": own.definition, "unit": own.unit, "epsilon": 1.0, "epsilon_exact": "1"},
         {"epsilon": 1.0, "delta": 1e-9, "relation": "replace one"},
     ):
         inheriting(**good)(release)
