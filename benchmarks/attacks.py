@@ -38,7 +38,7 @@ import quietcorpus as qc
 from quietcorpus.evaluation.report import svg
 from quietcorpus.evaluation.report.curves import draw
 from quietcorpus.evaluation.report.figures import by_measure
-from quietcorpus.indexes.tokenizer import tokenize
+from quietcorpus.indexes.tokens.tokenizer import tokenize
 from quietcorpus.transforms.artefacts.local_index import LocalIndex
 
 MATCHED = 10_000

@@ -29,8 +29,8 @@ from opacus.optimizers import DPOptimizer
 from threadpoolctl import threadpool_limits
 from torch import nn
 
-from quietcorpus.indexes.tokenizer import tokenize
-from quietcorpus.indexes.vocabulary import Vocabulary, document_frequencies
+from quietcorpus.indexes.tokens.tokenizer import tokenize
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary, document_frequencies
 from quietcorpus.mechanisms.accounting.privacy_loss import Group
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
 from quietcorpus.mechanisms.users.clipped_sum import ClippedSum

@@ -28,7 +28,7 @@ from utility import Cell, Corpus
 
 from quietcorpus.evaluation.topic_model import draw
 from quietcorpus.evaluation.topics import best_match_jaccard, fit_topics, top_terms
-from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 
 CASE = Case(100, 10, 5, 1_000, 100)
 MAPS = "random", "frequency"

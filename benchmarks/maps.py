@@ -33,7 +33,7 @@ from threadpoolctl import threadpool_limits
 
 import quietcorpus as qc
 from quietcorpus.evaluation.intervals import over_draws
-from quietcorpus.indexes.tokenizer import tokenize
+from quietcorpus.indexes.tokens.tokenizer import tokenize
 
 CONFIDENCE = 0.95
 OWN = 800

@@ -24,9 +24,9 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from quietcorpus.indexes import compression
-from quietcorpus.indexes.tokenizer import tokenize
-from quietcorpus.indexes.vocabulary import Vocabulary, document_frequencies
+from quietcorpus.indexes.maps import compression
+from quietcorpus.indexes.tokens.tokenizer import tokenize
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary, document_frequencies
 from quietcorpus.mechanisms.bags.bag_of_words import Accounting, add_noise
 from quietcorpus.mechanisms.bags.bags import clip
 from quietcorpus.mechanisms.bags.decompression import Decompression

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from quietcorpus.indexes.tokenizer import tokenize
+from quietcorpus.indexes.tokens.tokenizer import tokenize
 
 MASTER_KEY = hashlib.sha256(b"a key for measurements, which everybody knows").hexdigest()
 PACKAGES = "mechanisms", "indexes", "evaluation", "transforms", "pipelines"

@@ -22,15 +22,10 @@ from pathlib import Path
 import numpy as np
 
 from quietcorpus.evaluation.recall import noisy_queries
-from quietcorpus.indexes.engines import code_search, vector_search
-from quietcorpus.indexes.euclidean import EuclideanSearch
-from quietcorpus.indexes.inverted_lists import train
-from quietcorpus.indexes.search import (
-    EXACT,
-    Search,
-    SearchEngine,
-    Searching,
-)
+from quietcorpus.indexes.search.euclidean import EuclideanSearch
+from quietcorpus.indexes.search.inverted_lists import train
+from quietcorpus.indexes.search.methods import code_search, vector_search
+from quietcorpus.indexes.search.protocol import EXACT, Search, SearchEngine, Searching
 from quietcorpus.indexes.vectors import read
 
 BATCH, SMALL, BITS = 2048, 100, 256

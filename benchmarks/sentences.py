@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from threadpoolctl import threadpool_limits
 
-from quietcorpus.indexes.sentences import split
+from quietcorpus.indexes.tokens.sentences import split
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.sentences.deep_candidate import (
     UNIT,

@@ -38,11 +38,11 @@ from quietcorpus.evaluation.topics import (
     length_ratio,
     top_terms,
 )
-from quietcorpus.indexes import compression
-from quietcorpus.indexes.compression import Method
-from quietcorpus.indexes.embeddings import read_vectors
-from quietcorpus.indexes.tokenizer import tokenize
-from quietcorpus.indexes.vocabulary import Vocabulary, document_frequencies
+from quietcorpus.indexes.maps import compression
+from quietcorpus.indexes.maps.compression import Method
+from quietcorpus.indexes.tokens.tokenizer import tokenize
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary, document_frequencies
+from quietcorpus.indexes.words.embeddings import read_vectors
 from quietcorpus.mechanisms.bags.bag_of_words import Accounting, BagOfWords, add_noise
 from quietcorpus.mechanisms.bags.bags import Bags, clip
 from quietcorpus.mechanisms.bags.decompression import Decompression

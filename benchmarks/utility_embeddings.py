@@ -29,9 +29,9 @@ from matplotlib import pyplot
 from sklearn.linear_model import LogisticRegression
 
 from quietcorpus.evaluation.embeddings import map_letters, map_list, map_word, nearest, similarity
-from quietcorpus.indexes.tokenizer import tokenize
-from quietcorpus.indexes.tokenizers import UNICODE_WORDS
-from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.tokens.tokenizer import tokenize
+from quietcorpus.indexes.tokens.tokenizers import UNICODE_WORDS
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.mechanisms.accounting.privacy_loss import Schedule, noise_multiplier_for
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.users.clipped_sum import STEPS, ClippedSum, clipped

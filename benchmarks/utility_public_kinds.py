@@ -35,7 +35,7 @@ from sklearn.metrics import roc_auc_score
 import quietcorpus as qc
 from quietcorpus.evaluation.intervals import of_auc_by_delong
 from quietcorpus.evaluation.results import CONFIDENCE, classified
-from quietcorpus.indexes.tokenizer import tokenize
+from quietcorpus.indexes.tokens.tokenizer import tokenize
 
 PRIVATE, PUBLIC, TESTED = 1_000, 1_000, 3_000
 CANDIDATES, VOCABULARY, ATTACKED = 150, 3_000, 500

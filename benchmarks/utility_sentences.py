@@ -34,9 +34,9 @@ from threadpoolctl import threadpool_limits
 from utility_sentences_protocols import Corpus, prepare
 
 import quietcorpus as qc
-from quietcorpus.indexes.candidates import Candidates
-from quietcorpus.indexes.recoder import means
-from quietcorpus.indexes.sentences import split
+from quietcorpus.indexes.documents.candidates import Candidates
+from quietcorpus.indexes.documents.recoder import means
+from quietcorpus.indexes.tokens.sentences import split
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.sentences.deep_candidate import DeepCandidate, Utility
 from quietcorpus.mechanisms.sentences.projected_mean import NoisyProjections, ProjectedMean

@@ -32,9 +32,9 @@ import pyarrow.parquet as pq
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from quietcorpus.indexes.search import EXACT, Searching
-from quietcorpus.indexes.tokenizer import tokenize
-from quietcorpus.indexes.word_index import WordIndex
+from quietcorpus.indexes.search.protocol import EXACT, Searching
+from quietcorpus.indexes.tokens.tokenizer import tokenize
+from quietcorpus.indexes.words.word_index import WordIndex
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.words.brr import BinaryRandomizedResponse
 from quietcorpus.mechanisms.words.madlib import Madlib

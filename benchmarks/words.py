@@ -24,14 +24,14 @@ import numpy as np
 import psutil
 from gensim.models import KeyedVectors
 
-from quietcorpus.indexes import binarisation
-from quietcorpus.indexes.euclidean import EuclideanSearch
-from quietcorpus.indexes.hamming import HammingSearch
-from quietcorpus.indexes.tokenizer import NAME
+from quietcorpus.indexes.maps import binarisation
+from quietcorpus.indexes.search.euclidean import EuclideanSearch
+from quietcorpus.indexes.search.hamming import HammingSearch
+from quietcorpus.indexes.tokens.tokenizer import NAME
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.indexes.vectors import read
-from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.indexes.word_index import open_index, save
-from quietcorpus.indexes.word_index_manifest import METRICS, IndexManifest
+from quietcorpus.indexes.words.manifest import METRICS, IndexManifest
+from quietcorpus.indexes.words.word_index import open_index, save
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.words import brr, madlib
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from quietcorpus.indexes.hamming import HammingSearch
+from quietcorpus.indexes.search.hamming import HammingSearch
 
 _T = TypeVar("_T", bound=np.generic)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.indexes.faiss_library import faiss
+from quietcorpus.indexes.search.faiss_library import faiss
 
 
 def euclidean_neighbours(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.indexes.search import Search
+from quietcorpus.indexes.search.protocol import Search
 
 from .intervals import of_share
 from .simulation import unit_noise

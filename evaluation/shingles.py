@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quietcorpus.compiled import compiled, inlined
-from quietcorpus.indexes.segmentation import WITHOUT_SPACES
-from quietcorpus.indexes.tokenizer import normalize, string_buffers, tokens_in
+from quietcorpus.indexes.tokens.segmentation import WITHOUT_SPACES
+from quietcorpus.indexes.tokens.tokenizer import normalize, string_buffers, tokens_in
 
 WIDTH = 3
 """The number of words of a shingle."""

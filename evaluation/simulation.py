@@ -12,11 +12,11 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.indexes.engines import vector_search
-from quietcorpus.indexes.hamming import HammingSearch
-from quietcorpus.indexes.search import EXACT, Search, VectorSearch
-from quietcorpus.indexes.within import Within
-from quietcorpus.indexes.word_index import WordIndex
+from quietcorpus.indexes.search.hamming import HammingSearch
+from quietcorpus.indexes.search.methods import vector_search
+from quietcorpus.indexes.search.protocol import EXACT, Search, VectorSearch
+from quietcorpus.indexes.search.within import Within
+from quietcorpus.indexes.words.word_index import WordIndex
 from quietcorpus.mechanisms.words.mechanism import DrawnWord, NoisyWord, WordMechanism
 
 from .max_plus import GROUP, improve

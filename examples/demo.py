@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from gensim.corpora.wikicorpus import extract_pages, filter_wiki
 
-from quietcorpus.indexes.tokenizer import tokenize
+from quietcorpus.indexes.tokens.tokenizer import tokenize
 
 ROOT = Path(__file__).resolve().parents[1]
 TEXTS = Path(gensim.__file__).parent / "test" / "test_data"

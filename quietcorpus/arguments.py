@@ -34,7 +34,7 @@ from typing import (
 from quietcorpus.transforms.errors import MOST_SHOWN, InputError, is_text, shown
 
 if TYPE_CHECKING:
-    from quietcorpus.indexes.tokenizers import Tokenizer
+    from quietcorpus.indexes.tokens.tokenizers import Tokenizer
     from quietcorpus.mechanisms.words.mechanism import WordMechanism
 
 _P = ParamSpec("_P")
@@ -266,8 +266,8 @@ def between_0_and_1(**given: float) -> None:
 
 def tokenizer_and_language(tokenizer: str, language: str | None) -> tuple[Tokenizer, str | None]:
     """Return an artefact's tokeniser, and its language where that is no part of the rule."""
-    from quietcorpus.indexes.languages import LANGUAGES
-    from quietcorpus.indexes.tokenizers import Tokenizer
+    from quietcorpus.indexes.tokens.languages import LANGUAGES
+    from quietcorpus.indexes.tokens.tokenizers import Tokenizer
 
     if Tokenizer(tokenizer).takes_language or language is None:
         return named_tokenizer(tokenizer, language), None
@@ -280,8 +280,8 @@ def tokenizer_and_language(tokenizer: str, language: str | None) -> tuple[Tokeni
 
 def named_tokenizer(tokenizer: str, language: str | None) -> Tokenizer:
     """Return the tokeniser of a name and a language; raise InputError if it is not to be had."""
-    from quietcorpus.indexes.languages import LANGUAGES
-    from quietcorpus.indexes.tokenizers import Tokenizer, TokenizerError
+    from quietcorpus.indexes.tokens.languages import LANGUAGES
+    from quietcorpus.indexes.tokens.tokenizers import Tokenizer, TokenizerError
 
     for name, value in (("tokenizer", tokenizer), ("language", language)):
         if value is not None and len(value) > MOST_SHOWN:

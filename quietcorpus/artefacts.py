@@ -15,9 +15,9 @@ from .arguments import (
 from .places import Place, process_restored
 
 if TYPE_CHECKING:
-    from quietcorpus.indexes.candidates import CandidatesManifest
-    from quietcorpus.indexes.pool import PoolManifest
-    from quietcorpus.indexes.word_index_manifest import IndexManifest
+    from quietcorpus.indexes.documents.candidates import CandidatesManifest
+    from quietcorpus.indexes.documents.pool import PoolManifest
+    from quietcorpus.indexes.words.manifest import IndexManifest
 
 
 @checked
@@ -180,7 +180,7 @@ def build_vocabulary(
         InputError: anything that a person can fix.
     """
     whole(words=words)
-    from quietcorpus.indexes.tokenizers import ICU_WORDS_NAME, UNICODE_WORDS, Tokenizer
+    from quietcorpus.indexes.tokens.tokenizers import ICU_WORDS_NAME, UNICODE_WORDS, Tokenizer
     from quietcorpus.pipelines.init.proposal import RULES
 
     rule = tokenizer or (ICU_WORDS_NAME if language in RULES else UNICODE_WORDS.name)

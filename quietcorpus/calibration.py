@@ -97,7 +97,7 @@ def calibrate_words(
     whole(0, seed=seed)
     between_0_and_1(confidence=confidence)
     from quietcorpus.evaluation.demands import demanded
-    from quietcorpus.indexes.search import EXACT
+    from quietcorpus.indexes.search.protocol import EXACT
     from quietcorpus.pipelines.kinds.words import calibrate as job
     from quietcorpus.pipelines.kinds.words.calibrate_report import WordSettings
     from quietcorpus.pipelines.prepare.weights import read_weights
@@ -236,7 +236,7 @@ def calibrate_bags(
     whole(documents=documents)
     whole(2, runs=runs)
     whole(0, seed=seed)
-    from quietcorpus.indexes.compression import Method
+    from quietcorpus.indexes.maps.compression import Method
     from quietcorpus.pipelines.kinds.bag_of_words import calibrate as job
     from quietcorpus.pipelines.kinds.bag_of_words.calibrate_documents import documents_of
     from quietcorpus.transforms.installed import require_installed

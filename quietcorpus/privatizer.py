@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Literal, NoReturn
 import numpy as np
 import pyarrow as pa
 
-from quietcorpus.indexes.arrow_arrays import as_strings
-from quietcorpus.indexes.tokenizers import TokenizerError
-from quietcorpus.indexes.vocabulary import some_of
+from quietcorpus.indexes.tokens.arrow_arrays import as_strings
+from quietcorpus.indexes.tokens.tokenizers import TokenizerError
+from quietcorpus.indexes.tokens.vocabulary import some_of
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.artefacts.local_index import LocalIndex
 from quietcorpus.transforms.errors import InputError
@@ -31,7 +31,7 @@ from .compiled import load_numba
 from .places import Place
 
 if TYPE_CHECKING:
-    from quietcorpus.indexes.word_index import WordIndex
+    from quietcorpus.indexes.words.word_index import WordIndex
     from quietcorpus.mechanisms.accounting.guarantees import MetricPrivacy
 
 

@@ -22,7 +22,7 @@ from golden_releases import DIMENSIONS, INDEXED, fixed, publish
 import quietcorpus.mechanisms
 import quietcorpus.transforms
 from quietcorpus.evaluation.audits.findings import run
-from quietcorpus.indexes import candidates
+from quietcorpus.indexes.documents import candidates
 from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
 from quietcorpus.pipelines.audit.audit import audits_of

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from quietcorpus.evaluation.distances import euclidean_distances, hamming_distances
-from quietcorpus.indexes.tokenizer import NAME
-from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.indexes.word_index import WordIndex, open_index, save
-from quietcorpus.indexes.word_index_manifest import IndexManifest
+from quietcorpus.indexes.tokens.tokenizer import NAME
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
+from quietcorpus.indexes.words.manifest import IndexManifest
+from quietcorpus.indexes.words.word_index import WordIndex, open_index, save
 from quietcorpus.mechanisms.words.mechanism import WordMechanism
 from quietcorpus.mechanisms.words.registry import options, word_mechanism
 from quietcorpus.pipelines.kinds.words.calibrate_report import WordSettings

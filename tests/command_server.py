@@ -28,7 +28,7 @@ from numba.core.caching import FunctionCache
 from numba.core.dispatcher import Dispatcher
 
 from quietcorpus.cli.main import main
-from quietcorpus.indexes.tokenizer import tokenize
+from quietcorpus.indexes.tokens.tokenizer import tokenize
 from quietcorpus.pipelines.environment.version import environment_digest
 
 _HERE = Path(__file__).parent

@@ -18,14 +18,14 @@ from public_pools import ENCODER, LETTERS, POOL, Letters
 from quietcorpus.evaluation.audits.exact import loss
 from quietcorpus.evaluation.audits.findings import Exact, Sampled
 from quietcorpus.evaluation.audits.lower_bound import epsilon_at_least
-from quietcorpus.indexes.inverted_lists import around
-from quietcorpus.indexes.pool import Pool
-from quietcorpus.indexes.search import SearchEngine, Searching
-from quietcorpus.indexes.tokenizer import NAME
-from quietcorpus.indexes.tokenizers import UNICODE_WORDS
-from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.indexes.word_index import WordIndex
-from quietcorpus.indexes.word_index_manifest import IndexManifest
+from quietcorpus.indexes.documents.pool import Pool
+from quietcorpus.indexes.search.inverted_lists import around
+from quietcorpus.indexes.search.protocol import SearchEngine, Searching
+from quietcorpus.indexes.tokens.tokenizer import NAME
+from quietcorpus.indexes.tokens.tokenizers import UNICODE_WORDS
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
+from quietcorpus.indexes.words.manifest import IndexManifest
+from quietcorpus.indexes.words.word_index import WordIndex
 from quietcorpus.mechanisms.accounting.guarantees import UserPrivacy
 from quietcorpus.mechanisms.accounting.privacy_loss import Schedule
 from quietcorpus.mechanisms.bags.bag_of_words import Accounting

@@ -22,7 +22,7 @@ from correct_audits import (
 from planting import Faults, of, without_place
 
 import quietcorpus.mechanisms.sentences.projected_mean
-from quietcorpus.indexes.recoder import means
+from quietcorpus.indexes.documents.recoder import means
 from quietcorpus.mechanisms.keystream import Keystream
 from quietcorpus.mechanisms.noise.euclidean_noise import EuclideanNoise
 from quietcorpus.mechanisms.noise.exponential import Decay, ExponentialMechanism

@@ -31,9 +31,9 @@ import quietcorpus.mechanisms.words.brr
 import quietcorpus.mechanisms.words.distance_draws
 import quietcorpus.mechanisms.words.madlib
 import quietcorpus.mechanisms.words.vickrey
-from quietcorpus.indexes.faiss_ivf import ListSearch
-from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.indexes.within import Within
+from quietcorpus.indexes.search.faiss_ivf import ListSearch
+from quietcorpus.indexes.search.within import Within
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.mechanisms.keystream import Keystream
 from quietcorpus.mechanisms.words.distance_draws import Decline, DistanceDraws, Table
 from quietcorpus.mechanisms.words.mechanism import NoiseDrawer, Randomness, TabledWord

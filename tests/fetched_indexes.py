@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import pytest
 from apache_beam.io.localfilesystem import LocalFileSystem
 
-from quietcorpus.indexes.word_index import WordIndex, open_index
-from quietcorpus.indexes.word_index_manifest import Part
+from quietcorpus.indexes.words.manifest import Part
+from quietcorpus.indexes.words.word_index import WordIndex, open_index
 from quietcorpus.transforms.artefacts import folders
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.errors import InputError

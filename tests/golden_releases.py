@@ -21,13 +21,14 @@ from hashed_sentences import Hashed
 from machine import MASTER_KEY
 from small_specs import WEAK
 
-from quietcorpus.indexes import candidates, pool, word_index
-from quietcorpus.indexes.pool import Pool, PoolManifest
-from quietcorpus.indexes.recoder import WIDTHS, Recoder
-from quietcorpus.indexes.sentences import NAME
-from quietcorpus.indexes.tokenizers import FIRST_WORDS
-from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.indexes.word_index_manifest import METRICS, IndexManifest
+from quietcorpus.indexes.documents import candidates, pool
+from quietcorpus.indexes.documents.pool import Pool, PoolManifest
+from quietcorpus.indexes.documents.recoder import WIDTHS, Recoder
+from quietcorpus.indexes.tokens.sentences import NAME
+from quietcorpus.indexes.tokens.tokenizers import FIRST_WORDS
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
+from quietcorpus.indexes.words import word_index
+from quietcorpus.indexes.words.manifest import METRICS, IndexManifest
 from quietcorpus.mechanisms.sentences.deep_candidate import on_grid
 from quietcorpus.pipelines.release.release import release
 from quietcorpus.pipelines.runners.engine import Engine

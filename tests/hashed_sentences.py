@@ -13,14 +13,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
-from quietcorpus.indexes.candidates import (
+from quietcorpus.indexes.documents.candidates import (
     LARGEST_PROJECTION,
     TEXT,
     Candidates,
     CandidatesManifest,
 )
-from quietcorpus.indexes.recoder import WIDTHS, Recoder
-from quietcorpus.indexes.sentences import NAME
+from quietcorpus.indexes.documents.recoder import WIDTHS, Recoder
+from quietcorpus.indexes.tokens.sentences import NAME
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.sentences.deep_candidate import Utility
 from quietcorpus.mechanisms.sentences.projected_mean import DIRECTION_UNIT

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.indexes.word_index import WordIndex
-from quietcorpus.indexes.word_index_manifest import METRICS, IndexManifest
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
+from quietcorpus.indexes.words.manifest import METRICS, IndexManifest
+from quietcorpus.indexes.words.word_index import WordIndex
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.words.brr import BinaryRandomizedResponse
 from quietcorpus.mechanisms.words.madlib import Madlib

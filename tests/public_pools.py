@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import quietcorpus as qc
-from quietcorpus.indexes.pool import Pool, PoolManifest, save
+from quietcorpus.indexes.documents.pool import Pool, PoolManifest, save
 from quietcorpus.mechanisms.sentences.deep_candidate import on_grid
 from quietcorpus.pipelines.prepare.pool_lists import Asked, arrange, train
 from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource

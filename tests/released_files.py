@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.mechanisms.bags.bag_of_words import Accounting
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.codebook import Codebook

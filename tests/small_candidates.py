@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from manifests import refusal_of
 
-from quietcorpus.indexes.candidates import (
+from quietcorpus.indexes.documents.candidates import (
     FILES,
     LARGEST_LIFT,
     LARGEST_PROJECTION,
@@ -19,8 +19,8 @@ from quietcorpus.indexes.candidates import (
     CandidatesManifest,
     open_candidates,
 )
-from quietcorpus.indexes.recoder import LARGEST, WIDTHS, Recoder
-from quietcorpus.indexes.sentences import NAME
+from quietcorpus.indexes.documents.recoder import LARGEST, WIDTHS, Recoder
+from quietcorpus.indexes.tokens.sentences import NAME
 from quietcorpus.mechanisms.sentences.projected_mean import DIRECTION_UNIT
 
 SIZE, DIMENSIONS, PROJECTIONS, AXES = 5, 6, 3, 4

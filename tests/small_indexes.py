@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from manifests import refusal_of
 
-from quietcorpus.indexes.tokenizer import NAME
-from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.indexes.word_index import WordIndex, contents, open_index, save
-from quietcorpus.indexes.word_index_manifest import IndexManifest
+from quietcorpus.indexes.tokens.tokenizer import NAME
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
+from quietcorpus.indexes.words.manifest import IndexManifest
+from quietcorpus.indexes.words.word_index import WordIndex, contents, open_index, save
 
 WORDS = ["alpha", "beta", "gamma", "naïve", "hasn't", "quiet", "world"]
 ARRAYS = ["vectors.npy", "codes.npy"]

@@ -21,13 +21,13 @@ from privatized_words import ALIKE
 from privatized_words import WORDS as TERMS
 from public_pools import ENCODER, POOL
 
-from quietcorpus.indexes.assignment import Assignment
-from quietcorpus.indexes.compression import Method
-from quietcorpus.indexes.inverted_lists import around
-from quietcorpus.indexes.search import EXACT, SearchEngine, Searching
-from quietcorpus.indexes.tokenizers import FIRST_WORDS
-from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.indexes.word_index import WordIndex
+from quietcorpus.indexes.maps.assignment import Assignment
+from quietcorpus.indexes.maps.compression import Method
+from quietcorpus.indexes.search.inverted_lists import around
+from quietcorpus.indexes.search.protocol import EXACT, SearchEngine, Searching
+from quietcorpus.indexes.tokens.tokenizers import FIRST_WORDS
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
+from quietcorpus.indexes.words.word_index import WordIndex
 from quietcorpus.mechanisms.accounting.privacy_loss import Group, Schedule
 from quietcorpus.mechanisms.bags.bag_of_words import Accounting
 from quietcorpus.mechanisms.bags.histogram import Histogram, ThresholdedVocabulary

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.distance import cdist
 
-from quietcorpus.indexes.word_index import WordIndex
+from quietcorpus.indexes.words.word_index import WordIndex
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from quietcorpus.indexes.scripts import are_clauses
-from quietcorpus.indexes.tokenizers import ICU_WORDS_NAME, Tokenizer
+from quietcorpus.indexes.tokens.scripts import are_clauses
+from quietcorpus.indexes.tokens.tokenizers import ICU_WORDS_NAME, Tokenizer
 
 from .errors import NoisyOutcome
 

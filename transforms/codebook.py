@@ -11,11 +11,11 @@ import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.indexes.assignment import BYTES_OF_DISTANCE, MOST_DISTANCES, Assignment
-from quietcorpus.indexes.compression import Method, bins_of
-from quietcorpus.indexes.embeddings import read_vectors
+from quietcorpus.indexes.maps.assignment import BYTES_OF_DISTANCE, MOST_DISTANCES, Assignment
+from quietcorpus.indexes.maps.compression import Method, bins_of
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.indexes.vectors import VectorsError
-from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.words.embeddings import read_vectors
 from quietcorpus.mechanisms.bags.histogram import Counts
 from quietcorpus.mechanisms.keystream import ReleaseKey
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import apache_beam as beam
 import numpy as np
 
-from quietcorpus.indexes.frequent_words import MOST, FrequentCounts
-from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.tokens.frequent_words import MOST, FrequentCounts
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.mechanisms.bags.histogram import Counts, Histogram
 from quietcorpus.mechanisms.keystream import ReleaseKey
 

@@ -33,7 +33,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.mechanisms.keystream import ReleaseKey
 
 from .reading.copies import Copies

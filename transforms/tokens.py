@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from quietcorpus.indexes.tokenizer import Tokens
-from quietcorpus.indexes.tokenizers import Tokenizer, TokenizerError
-from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.tokens.tokenizer import Tokens
+from quietcorpus.indexes.tokens.tokenizers import Tokenizer, TokenizerError
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 
 from .errors import InputError
 from .reading.documents import Documents, Terms

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from quietcorpus.indexes.frequent_words import FrequentWordCounter, FrequentWords
-from quietcorpus.indexes.lsa import Lsa
-from quietcorpus.indexes.pool import Pool
+from quietcorpus.indexes.documents.lsa import Lsa
+from quietcorpus.indexes.documents.pool import Pool
+from quietcorpus.indexes.tokens.frequent_words import FrequentWordCounter, FrequentWords
 from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.sentences.deep_candidate import on_grid
@@ -84,7 +84,7 @@ class Voting:
         smooth: estimate a text's votes from those of texts like it, too.
         search: the pool's lists; None if a document is compared with all texts. Whichever it is,
             a document's votes depend on that document and on the public pool alone, and their norm
-            is the same (`quietcorpus.indexes.pool.Pool`): no sensitivity depends on it.
+            is the same (`quietcorpus.indexes.documents.pool.Pool`): no sensitivity depends on it.
         frequent: the pool's most frequent words, which are counted in the corpus; no vote depends
             on them.
     """

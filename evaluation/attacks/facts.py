@@ -20,7 +20,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import gammaincinv, log_ndtr, logsumexp, softmax
 
 from quietcorpus.compiled import compiled
-from quietcorpus.indexes.recoder import means
+from quietcorpus.indexes.documents.recoder import means
 
 from .linkage import Score, cosines
 

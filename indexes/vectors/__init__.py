@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..tokenizers import Tokenizer
-from ..vocabulary import is_reachable
+from ..tokens.tokenizers import Tokenizer
+from ..tokens.vocabulary import is_reachable
 from .binary import read_binary
 from .faiss_files import read_faiss
 from .keyed_vectors import read_keyed_vectors
@@ -25,7 +25,7 @@ from .rows import Rows, VectorsError
 from .text import read_text
 
 if TYPE_CHECKING:
-    from ..inverted_lists import InvertedLists
+    from ..search.inverted_lists import InvertedLists
 
 __all__ = ["VectorsError", "WordVectors", "reachable", "read"]
 

@@ -7,11 +7,11 @@ from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
-from ..search import SearchError
+from ..search.protocol import SearchError
 from .rows import Rows, VectorsError, words_in
 
 if TYPE_CHECKING:
-    from ..inverted_lists import InvertedLists
+    from ..search.inverted_lists import InvertedLists
 
 
 def read_faiss(stream: IO[bytes], words: Iterable[bytes]) -> tuple[Rows, InvertedLists | None]:
@@ -20,7 +20,7 @@ def read_faiss(stream: IO[bytes], words: Iterable[bytes]) -> tuple[Rows, Inverte
     Returns the vectors in the order of FAISS's ids, and the inverted lists if there are any. Raises
     VectorsError for a file that is cut off, of another metric or of another kind of index.
     """
-    from .. import inverted_lists
+    from ..search import inverted_lists
 
     try:
         index = inverted_lists.parse_index(stream.read())

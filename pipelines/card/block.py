@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from quietcorpus.indexes.tokenizers import Tokenizer
+from quietcorpus.indexes.tokens.tokenizers import Tokenizer
 from quietcorpus.mechanisms.accounting.guarantees import round_up
 
 from ..schema.errors import one_line

@@ -15,9 +15,9 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
 
-from quietcorpus.indexes.languages import LANGUAGES
-from quietcorpus.indexes.sentences import NAME as SPLITTER
-from quietcorpus.indexes.tokenizers import Tokenizer, TokenizerError
+from quietcorpus.indexes.tokens.languages import LANGUAGES
+from quietcorpus.indexes.tokens.sentences import NAME as SPLITTER
+from quietcorpus.indexes.tokens.tokenizers import Tokenizer, TokenizerError
 from quietcorpus.mechanisms.accounting.filters import Concentrated
 from quietcorpus.transforms.errors import InputError, key_shown
 from quietcorpus.transforms.names import is_plain

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
-from quietcorpus.indexes.scripts import are_clauses
+from quietcorpus.indexes.tokens.scripts import are_clauses
 from quietcorpus.transforms.reading.columns import is_string
 from quietcorpus.transforms.reading.copies import strings
 

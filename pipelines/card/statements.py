@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from quietcorpus.indexes.tokenizers import DICTIONARIES
+from quietcorpus.indexes.tokens.tokenizers import DICTIONARIES
 from quietcorpus.mechanisms.accounting.filters import Concentrated
 from quietcorpus.mechanisms.accounting.guarantees import (
     DocumentPrivacy,

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quietcorpus.indexes.tokenizers import Tokenizer, TokenizerError
-from quietcorpus.indexes.vocabulary import is_reachable
+from quietcorpus.indexes.tokens.tokenizers import Tokenizer, TokenizerError
+from quietcorpus.indexes.tokens.vocabulary import is_reachable
 from quietcorpus.transforms.errors import InputError
 
 from .mechanism import FileFormat

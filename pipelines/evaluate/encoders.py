@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.indexes.lsa import Lsa
+from quietcorpus.indexes.documents.lsa import Lsa
 from quietcorpus.transforms.artefacts.encoder import Encoder
 
 

@@ -32,7 +32,7 @@ from quietcorpus.evaluation.results import (
     power_found,
     share_found,
 )
-from quietcorpus.indexes.tokenizers import UNICODE_WORDS, Tokenizer, TokenizerError
+from quietcorpus.indexes.tokens.tokenizers import UNICODE_WORDS, Tokenizer, TokenizerError
 from quietcorpus.transforms.errors import InputError
 
 from ..card.mechanism import Mechanism

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from quietcorpus.indexes import sentences
-from quietcorpus.indexes.languages import LANGUAGES
+from quietcorpus.indexes.tokens import sentences
+from quietcorpus.indexes.tokens.languages import LANGUAGES
 from quietcorpus.transforms.errors import InputError, shown
 from quietcorpus.transforms.reading.documents import missing_column
 

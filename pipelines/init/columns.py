@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quietcorpus.indexes.segmentation import letters_by_script
-from quietcorpus.indexes.written_language import is_traditional, language_of
+from quietcorpus.indexes.tokens.segmentation import letters_by_script
+from quietcorpus.indexes.tokens.written_language import is_traditional, language_of
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.columns import is_text
 from quietcorpus.transforms.reading.csv_files import ESCAPE

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from ruamel.yaml import YAML
 
-from quietcorpus.indexes.languages import DOTLESS, ELIDED, LANGUAGES
-from quietcorpus.indexes.letters import SPELLED
-from quietcorpus.indexes.segmentation import DIVIDED
-from quietcorpus.indexes.tokenizers import EXTRA, ICU_WORDS_NAME
+from quietcorpus.indexes.tokens.languages import DOTLESS, ELIDED, LANGUAGES
+from quietcorpus.indexes.tokens.letters import SPELLED
+from quietcorpus.indexes.tokens.segmentation import DIVIDED
+from quietcorpus.indexes.tokens.tokenizers import EXTRA, ICU_WORDS_NAME
 
 from ..prepare.vocabulary import LISTED
 from ..schema.loading import as_spec

@@ -6,10 +6,10 @@ import posixpath
 from collections.abc import Sequence
 
 from quietcorpus.indexes.folder import MANIFEST
-from quietcorpus.indexes.frequent_words import FrequentCounts, FrequentWords
-from quietcorpus.indexes.languages import LANGUAGES
-from quietcorpus.indexes.listed_words import ListedWords
-from quietcorpus.indexes.tokenizers import Tokenizer
+from quietcorpus.indexes.tokens.frequent_words import FrequentCounts, FrequentWords
+from quietcorpus.indexes.tokens.languages import LANGUAGES
+from quietcorpus.indexes.tokens.listed_words import ListedWords
+from quietcorpus.indexes.tokens.tokenizers import Tokenizer
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.errors import InputError
 

@@ -13,19 +13,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quietcorpus.evaluation.depth import DepthQuality, depth_quality
-from quietcorpus.indexes.candidates import (
+from quietcorpus.indexes.documents.candidates import (
     LARGEST_PROJECTION,
     TEXT,
     Candidates,
     CandidatesManifest,
     save,
 )
-from quietcorpus.indexes.discriminants import discriminants
+from quietcorpus.indexes.documents.discriminants import discriminants
+from quietcorpus.indexes.documents.recoder import WIDTHS, means
+from quietcorpus.indexes.documents.recoder_training import train
 from quietcorpus.indexes.folder import MANIFEST
-from quietcorpus.indexes.frequent_words import FREQUENT_WORDS, FrequentWords
-from quietcorpus.indexes.recoder import WIDTHS, means
-from quietcorpus.indexes.recoder_training import train
-from quietcorpus.indexes.sentences import LANGUAGES, NAME
+from quietcorpus.indexes.tokens.frequent_words import FREQUENT_WORDS, FrequentWords
+from quietcorpus.indexes.tokens.sentences import LANGUAGES, NAME
 from quietcorpus.mechanisms.noise.exponential import LARGEST_SET
 from quietcorpus.mechanisms.sentences.deep_candidate import cosines, on_grid
 from quietcorpus.transforms.artefacts.encoder import EncoderSource

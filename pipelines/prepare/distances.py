@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from quietcorpus.evaluation.distances import Distances, privacy_ratio
-from quietcorpus.indexes.word_index_manifest import METRIC_OF, IndexManifest
+from quietcorpus.indexes.words.manifest import METRIC_OF, IndexManifest
 from quietcorpus.mechanisms.words.mechanism import WordMechanism
 
 AnyMechanism = WordMechanism | type[WordMechanism]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.indexes.pool_lists import by_list
+from quietcorpus.indexes.documents.pool_lists import by_list
 from quietcorpus.mechanisms.sentences.deep_candidate import UNIT
 
 NEAR = 0.95

@@ -12,10 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from quietcorpus.indexes import lsa
-from quietcorpus.indexes.folder import MANIFEST
-from quietcorpus.indexes.lsa import Lsa
-from quietcorpus.indexes.pool import (
+from quietcorpus.indexes.documents import lsa
+from quietcorpus.indexes.documents.lsa import Lsa
+from quietcorpus.indexes.documents.pool import (
     MOST_COMPARED,
     MOST_TEXTS,
     VERSION,
@@ -24,8 +23,9 @@ from quietcorpus.indexes.pool import (
     PoolManifest,
     save,
 )
-from quietcorpus.indexes.pool_lists import PoolLists
-from quietcorpus.indexes.tokenizers import UNICODE_WORDS, Tokenizer
+from quietcorpus.indexes.documents.pool_lists import PoolLists
+from quietcorpus.indexes.folder import MANIFEST
+from quietcorpus.indexes.tokens.tokenizers import UNICODE_WORDS, Tokenizer
 from quietcorpus.mechanisms.sentences.deep_candidate import on_grid
 from quietcorpus.transforms.artefacts.encoder import Encoder, EncoderSource
 from quietcorpus.transforms.errors import InputError

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.indexes import inverted_lists
-from quietcorpus.indexes.inverted_lists import LARGEST_SEED
-from quietcorpus.indexes.largest_products import largest
-from quietcorpus.indexes.pool import MOST_COMPARED
-from quietcorpus.indexes.pool_lists import PoolLists
+from quietcorpus.indexes.documents.pool import MOST_COMPARED
+from quietcorpus.indexes.documents.pool_lists import PoolLists
+from quietcorpus.indexes.search import inverted_lists
+from quietcorpus.indexes.search.inverted_lists import LARGEST_SEED
+from quietcorpus.indexes.search.largest_products import largest
 from quietcorpus.mechanisms.sentences.deep_candidate import on_grid
 from quietcorpus.transforms.errors import InputError, shown
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import pyarrow as pa
 
-from quietcorpus.indexes.rescaling import by_covariance, by_information
+from quietcorpus.indexes.maps.rescaling import by_covariance, by_information
 from quietcorpus.indexes.vectors import WordVectors
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.errors import InputError, shown

@@ -11,7 +11,7 @@ from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from quietcorpus.indexes.candidates import FORMAT, CandidatesManifest, read_names
+from quietcorpus.indexes.documents.candidates import FORMAT, CandidatesManifest, read_names
 from quietcorpus.indexes.folder import MANIFEST, ArtefactError
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.artefacts.folders import local

@@ -16,22 +16,16 @@ from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
 from quietcorpus.evaluation.distances import euclidean_distances, hamming_distances
-from quietcorpus.indexes import binarisation
-from quietcorpus.indexes.euclidean import LONGEST_VECTOR, greatest_length
 from quietcorpus.indexes.folder import MANIFEST
-from quietcorpus.indexes.inverted_lists import LARGEST_SEED, train
-from quietcorpus.indexes.search import SearchError
-from quietcorpus.indexes.tokenizers import UNICODE_WORDS, Tokenizer
+from quietcorpus.indexes.maps import binarisation
+from quietcorpus.indexes.search.euclidean import LONGEST_VECTOR, greatest_length
+from quietcorpus.indexes.search.inverted_lists import LARGEST_SEED, train
+from quietcorpus.indexes.search.protocol import SearchError
+from quietcorpus.indexes.tokens.tokenizers import UNICODE_WORDS, Tokenizer
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.indexes.vectors import VectorsError, WordVectors, read
-from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.indexes.word_index import WordIndex, save
-from quietcorpus.indexes.word_index_manifest import (
-    BITS,
-    EUCLIDEAN,
-    HAMMING,
-    SEED,
-    IndexManifest,
-)
+from quietcorpus.indexes.words.manifest import BITS, EUCLIDEAN, HAMMING, SEED, IndexManifest
+from quietcorpus.indexes.words.word_index import WordIndex, save
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.artefacts.word_index import IndexSource
 from quietcorpus.transforms.errors import InputError, client_errors, shown

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from quietcorpus.indexes.candidates import TEXT
+from quietcorpus.indexes.documents.candidates import TEXT
 from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.artefacts.pool import PoolSource

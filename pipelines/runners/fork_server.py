@@ -239,7 +239,7 @@ def _load_kernels() -> None:
     import pyarrow as pa
 
     from quietcorpus.compiled import load_numba
-    from quietcorpus.indexes.tokenizer import tokenize
+    from quietcorpus.indexes.tokens.tokenizer import tokenize
 
     load_numba()
     tokenize(pa.array(["a word"]))

@@ -7,12 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from quietcorpus.indexes.search import (
-    DEFAULT_PROBES,
-    EXACT,
-    SearchEngine,
-    Searching,
-)
+from quietcorpus.indexes.search.protocol import DEFAULT_PROBES, EXACT, SearchEngine, Searching
 
 from .values import Count, Strict, of_key
 

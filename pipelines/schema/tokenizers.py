@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
-from quietcorpus.indexes.languages import LANGUAGES
-from quietcorpus.indexes.tokenizers import ICU_WORDS_NAME, NAMES, Tokenizer, TokenizerError
-from quietcorpus.indexes.word_index import WordIndex
+from quietcorpus.indexes.tokens.languages import LANGUAGES
+from quietcorpus.indexes.tokens.tokenizers import ICU_WORDS_NAME, NAMES, Tokenizer, TokenizerError
+from quietcorpus.indexes.words.word_index import WordIndex
 from quietcorpus.transforms.errors import InputError, shown
 
 from .values import Strict, of_key, of_value

@@ -33,7 +33,7 @@ def _ask(context: click.Context, option: click.Parameter, given: str | None) -> 
 
 
 def _named(language: str | None, *, guessed: bool) -> str:
-    from quietcorpus.indexes.languages import LANGUAGES
+    from quietcorpus.indexes.tokens.languages import LANGUAGES
 
     if language is None:
         return "not recognised; --language gives it"

@@ -16,8 +16,8 @@ from public_pools import INPUT as PUBLIC_INPUT
 from public_pools import Release, Texts, carrying_pool
 from sentence_releases import DOCUMENTS, INPUT, LAWS, Sentences, corpus
 
-from quietcorpus.indexes.candidates import Candidates, open_candidates
-from quietcorpus.indexes.word_index import WordIndex, open_index
+from quietcorpus.indexes.documents.candidates import Candidates, open_candidates
+from quietcorpus.indexes.words.word_index import WordIndex, open_index
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

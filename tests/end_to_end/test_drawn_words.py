@@ -17,8 +17,8 @@ from card_schema import assert_valid
 from machine import SURE
 from scipy.spatial.distance import cdist
 
-from quietcorpus.indexes.tokenizer import tokenize
-from quietcorpus.indexes.word_index import open_index
+from quietcorpus.indexes.tokens.tokenizer import tokenize
+from quietcorpus.indexes.words.word_index import open_index
 from quietcorpus.mechanisms.words.tem import radius_of
 from quietcorpus.pipelines.card.verify import verify
 from quietcorpus.transforms.errors import InputError

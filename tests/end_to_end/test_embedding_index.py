@@ -12,7 +12,7 @@ import pytest
 from card_schema import assert_valid
 from embedding_releases import METHODS, embeddings, prepare, vectors_of
 
-from quietcorpus.indexes.word_index import open_index
+from quietcorpus.indexes.words.word_index import open_index
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

@@ -23,7 +23,7 @@ from evaluations import (
 )
 from scipy import stats
 
-from quietcorpus.indexes.tokenizer import tokenize
+from quietcorpus.indexes.tokens.tokenizer import tokenize
 from quietcorpus.pipelines.evaluate.definition import EXACT
 
 if TYPE_CHECKING:

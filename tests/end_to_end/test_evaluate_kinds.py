@@ -28,11 +28,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from quietcorpus.evaluation import results
-from quietcorpus.indexes.candidates import open_candidates
-from quietcorpus.indexes.recoder import means
-from quietcorpus.indexes.sentences import split
-from quietcorpus.indexes.tokenizer import tokenize
-from quietcorpus.indexes.word_index import open_index
+from quietcorpus.indexes.documents.candidates import open_candidates
+from quietcorpus.indexes.documents.recoder import means
+from quietcorpus.indexes.tokens.sentences import split
+from quietcorpus.indexes.tokens.tokenizer import tokenize
+from quietcorpus.indexes.words.word_index import open_index
 from quietcorpus.pipelines.evaluate.definition import EXACT, OF_WORDS
 from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
 

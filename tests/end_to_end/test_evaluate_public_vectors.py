@@ -12,7 +12,7 @@ import pytest
 from embedding_releases import common_words, embeddings
 from evaluations import content_of, evaluate, figures
 
-from quietcorpus.indexes.tokenizer import tokenize
+from quietcorpus.indexes.tokens.tokenizer import tokenize
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from evaluations import CANARY, CLASSES, assert_silent, content_of, evaluate, figures, write_corpus
 
-from quietcorpus.indexes.word_index import open_index
+from quietcorpus.indexes.words.word_index import open_index
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from small_specs import WEAK
 
 import quietcorpus as qc
-from quietcorpus.indexes.tokenizers import ICU_WORDS_NAME, Tokenizer
-from quietcorpus.indexes.word_index import open_index
-from tests.indexes.test_tokenizers import texts, tokens_of
+from quietcorpus.indexes.tokens.tokenizers import ICU_WORDS_NAME, Tokenizer
+from quietcorpus.indexes.words.word_index import open_index
+from tests.indexes.tokens.test_tokenizers import texts, tokens_of
 
 pytest.importorskip("icu4py")
 

@@ -17,7 +17,7 @@ import pytest
 from small_specs import WEAK
 
 import quietcorpus as qc
-from quietcorpus.indexes.tokenizers import ICU_WORDS_NAME, Tokenizer
+from quietcorpus.indexes.tokens.tokenizers import ICU_WORDS_NAME, Tokenizer
 
 pytest.importorskip("icu4py")
 

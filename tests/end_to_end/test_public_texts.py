@@ -36,7 +36,7 @@ from tampering import card as card_change
 from tampering import edit_card, refused, restate, rewrite
 
 import quietcorpus as qc
-from quietcorpus.indexes.pool import open_pool
+from quietcorpus.indexes.documents.pool import open_pool
 from quietcorpus.mechanisms.accounting.guarantees import DocumentPrivacy, Spending
 from quietcorpus.mechanisms.users.clipped_sum import STEPS
 from quietcorpus.pipelines.card.verify import verify

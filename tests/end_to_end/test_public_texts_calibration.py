@@ -14,7 +14,7 @@ from public_pools import texts_on
 
 import quietcorpus as qc
 from quietcorpus.evaluation.features import split
-from quietcorpus.indexes.pool import open_pool
+from quietcorpus.indexes.documents.pool import open_pool
 from quietcorpus.mechanisms.sentences.deep_candidate import on_grid
 from quietcorpus.mechanisms.votes.rounds import Rounds
 from quietcorpus.pipelines.kinds.public_texts.calibrate_report import lines

@@ -16,7 +16,7 @@ from public_pools import INPUT, Release, Texts, share_of, sums_met
 from tampering import card as card_change
 from tampering import refused
 
-from quietcorpus.indexes.pool import open_pool
+from quietcorpus.indexes.documents.pool import open_pool
 from quietcorpus.mechanisms.users.clipped_sum import STEPS
 from quietcorpus.pipelines.card.verify import verify
 

@@ -19,7 +19,7 @@ from public_pools import INPUT, TOPICS, Texts, refusal, share_of
 from tampering import edit_card, redress, refused, restate, rewrite
 
 import quietcorpus as qc
-from quietcorpus.indexes.pool import open_pool
+from quietcorpus.indexes.documents.pool import open_pool
 from quietcorpus.mechanisms.accounting.guarantees import DocumentPrivacy, Spending
 from quietcorpus.mechanisms.votes.votes import Votes
 from quietcorpus.pipelines.card.verify import verify

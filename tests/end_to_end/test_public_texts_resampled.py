@@ -18,7 +18,7 @@ from retries import by_workers, run_on
 from tampering import edit_card, redress, refused, rewrite
 
 import quietcorpus as qc
-from quietcorpus.indexes.pool import open_pool
+from quietcorpus.indexes.documents.pool import open_pool
 from quietcorpus.pipelines.kinds.public_texts import card as card_public_texts
 from quietcorpus.pipelines.kinds.public_texts import voting as public_texts_votes
 from quietcorpus.pipelines.schema.loading import load_spec

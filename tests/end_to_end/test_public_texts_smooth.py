@@ -28,7 +28,7 @@ from retries import by_workers, run_on
 from tampering import edit_card, refused, rewrite
 
 import quietcorpus as qc
-from quietcorpus.indexes.pool import open_pool
+from quietcorpus.indexes.documents.pool import open_pool
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.users.clipped_sum import STEPS
 from quietcorpus.mechanisms.votes.estimates import smoothed

@@ -24,7 +24,7 @@ from tampering import refused, restate
 from users_on_topics import LABELLED, LAW, LOUD, OF_TEAMS, OF_USERS, USERS, corpus
 
 import quietcorpus as qc
-from quietcorpus.indexes.pool import open_pool
+from quietcorpus.indexes.documents.pool import open_pool
 from quietcorpus.mechanisms.accounting.guarantees import Spending, UserPrivacy
 from quietcorpus.mechanisms.users.clipped_sum import STEPS
 from quietcorpus.pipelines.card.model import Card

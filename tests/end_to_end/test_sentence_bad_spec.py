@@ -14,7 +14,7 @@ from encoders import packaged_folder
 from machine import without
 from sentence_releases import Sentences, refusal
 
-from quietcorpus.indexes.candidates import Candidates
+from quietcorpus.indexes.documents.candidates import Candidates
 from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
 

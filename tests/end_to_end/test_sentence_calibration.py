@@ -12,9 +12,9 @@ import numpy.typing as npt
 import pytest
 from public_candidates import PUBLIC_TEXTS
 
-from quietcorpus.indexes.candidates import Candidates
-from quietcorpus.indexes.recoder import means
-from quietcorpus.indexes.sentences import split
+from quietcorpus.indexes.documents.candidates import Candidates
+from quietcorpus.indexes.documents.recoder import means
+from quietcorpus.indexes.tokens.sentences import split
 from quietcorpus.mechanisms.keystream import KEY_BYTES, Addresses, Keystream, ReleaseKey
 from quietcorpus.mechanisms.sentences.deep_candidate import DeepCandidate, Utility
 from quietcorpus.mechanisms.sentences.projected_mean import (

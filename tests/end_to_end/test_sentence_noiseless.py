@@ -15,8 +15,8 @@ from encoders import packaged_folder
 from public_candidates import PUBLIC_TEXTS
 from sentence_releases import DOCUMENTS, INPUT, LAWS, Sentences, corpus, in_order
 
-from quietcorpus.indexes.candidates import Candidates
-from quietcorpus.indexes.sentences import split
+from quietcorpus.indexes.documents.candidates import Candidates
+from quietcorpus.indexes.tokens.sentences import split
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

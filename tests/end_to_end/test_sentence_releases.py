@@ -16,7 +16,7 @@ import pytest
 from card_schema import assert_valid
 from sentence_releases import DOCUMENTS, LAWS, NOISY, Sentences, in_order
 
-from quietcorpus.indexes.candidates import Candidates
+from quietcorpus.indexes.documents.candidates import Candidates
 from quietcorpus.transforms.artefacts.encoder import PACKAGED
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import pytest
 from machine import ROOT
 
 import quietcorpus as qc
-from quietcorpus.indexes.word_index import open_index
+from quietcorpus.indexes.words.word_index import open_index
 
 WORDS = ["chat", "l", "été", "extraordinairement", "Chat", "félin"]
 ROWS = [2, 0, 1, 3, 4, 2]

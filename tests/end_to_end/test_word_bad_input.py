@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from canaries import IN_PROCESS, assert_unseen, forms
 
-from quietcorpus.indexes.word_index import open_index
+from quietcorpus.indexes.words.word_index import open_index
 from quietcorpus.pipelines.release.release import release
 from quietcorpus.pipelines.runners.engine import Engine
 from quietcorpus.pipelines.schema.loading import load_spec

@@ -13,7 +13,7 @@ import pytest
 from card_schema import assert_valid
 from word_releases import DEVIATIONS, INPUT, corpus, simulated, texts_of
 
-from quietcorpus.indexes.word_index import WordIndex
+from quietcorpus.indexes.words.word_index import WordIndex
 from quietcorpus.mechanisms.words.document_loss import Flips, Noise
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from ruamel.yaml import YAML
 from scipy.spatial.distance import pdist
 from word_releases import ALPHA, DEVIATIONS, INPUT, corpus, simulated, texts_of
 
-from quietcorpus.indexes.tokenizer import tokenize
-from quietcorpus.indexes.word_index import WordIndex
+from quietcorpus.indexes.tokens.tokenizer import tokenize
+from quietcorpus.indexes.words.word_index import WordIndex
 from quietcorpus.mechanisms.words.document_loss import Flips, Noise
 
 if TYPE_CHECKING:

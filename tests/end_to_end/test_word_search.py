@@ -19,7 +19,7 @@ from retries import FailsOnce, run_on, tables
 
 import quietcorpus.pipelines.jobs.job
 from quietcorpus.evaluation.recall import noisy_queries
-from quietcorpus.indexes.word_index import open_index
+from quietcorpus.indexes.words.word_index import open_index
 from quietcorpus.pipelines.jobs.kind import prepare
 from quietcorpus.pipelines.kinds.words import job as word_meaning
 from quietcorpus.pipelines.schema.loading import load_spec

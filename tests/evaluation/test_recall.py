@@ -12,8 +12,8 @@ from noisy_queries import Array, brute, clustered
 from scipy import stats
 
 from quietcorpus.evaluation.recall import noisy_queries, recall
-from quietcorpus.indexes.euclidean import EuclideanSearch
-from quietcorpus.indexes.search import Search
+from quietcorpus.indexes.search.euclidean import EuclideanSearch
+from quietcorpus.indexes.search.protocol import Search
 
 ALPHA = 1e-6
 

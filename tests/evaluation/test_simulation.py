@@ -20,7 +20,7 @@ from quietcorpus.evaluation.simulation import (
     VectorSimulator,
     unit_noise,
 )
-from quietcorpus.indexes.euclidean import EuclideanSearch
+from quietcorpus.indexes.search.euclidean import EuclideanSearch
 from quietcorpus.mechanisms.words.vickrey import Vickrey, choice
 
 ALPHA = 1e-6

@@ -19,7 +19,7 @@ assert dict(os.environ) == before
 """
 PRODUCT = """
 import numpy as np
-from quietcorpus.indexes.euclidean_integers import IntegerSearch
+from quietcorpus.indexes.search.euclidean_integers import IntegerSearch
 IntegerSearch(np.ones((70, 3), np.float32)).nearest(np.ones((200, 3), np.float32))
 """
 ENCODER = """

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from vector_files import SAVERS, VALUES, WORDS, assert_same, files_in, keyed, load, npy, npz
 
-from quietcorpus.indexes.embeddings import read_vectors
-from quietcorpus.indexes.tokenizers import UNICODE_WORDS
+from quietcorpus.indexes.tokens.tokenizers import UNICODE_WORDS
 from quietcorpus.indexes.vectors import VectorsError, WordVectors, reachable, read
+from quietcorpus.indexes.words.embeddings import read_vectors
 
 
 @pytest.mark.parametrize("name", SAVERS)

@@ -17,7 +17,7 @@ from machine import SURE
 
 import quietcorpus as qc
 from quietcorpus.evaluation.audits.findings import Exact, Sampled
-from quietcorpus.indexes.tokenizer import tokenize
+from quietcorpus.indexes.tokens.tokenizer import tokenize
 from quietcorpus.mechanisms.accounting.guarantees import LimitedPrecision, Spending
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.noise.geometric import DenseNoise

@@ -20,9 +20,9 @@ import pytest
 from machine import ROOT
 
 import quietcorpus
-from quietcorpus.indexes.candidates import open_candidates, save
-from quietcorpus.indexes.pool import open_pool
-from quietcorpus.indexes.word_index_manifest import IndexManifest
+from quietcorpus.indexes.documents.candidates import open_candidates, save
+from quietcorpus.indexes.documents.pool import open_pool
+from quietcorpus.indexes.words.manifest import IndexManifest
 from quietcorpus.mechanisms.keystream import KEY_BYTES, ReleaseKey
 from quietcorpus.mechanisms.sentences.projected_mean import NoisyProjections, ProjectedMean
 from quietcorpus.pipelines.ledger.book import Ledger

@@ -23,7 +23,7 @@ import pytest
 from stage_draws import DRAWS, words
 
 import quietcorpus.mechanisms
-from quietcorpus.indexes.search import SearchEngine, Searching
+from quietcorpus.indexes.search.protocol import SearchEngine, Searching
 from quietcorpus.mechanisms.encoding import Value, encode
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
 from quietcorpus.mechanisms.words.brr import BinaryRandomizedResponse

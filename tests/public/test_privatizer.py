@@ -19,7 +19,7 @@ import pytest
 import quietcorpus as qc
 from quietcorpus.arguments import given_mechanism
 from quietcorpus.evaluation.audits.lower_bound import epsilon_at_least
-from quietcorpus.indexes.word_index import open_index
+from quietcorpus.indexes.words.word_index import open_index
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.artefacts.local_index import LocalIndex
 from quietcorpus.transforms.privatizers.words import (

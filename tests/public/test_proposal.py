@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 import quietcorpus as qc
-from quietcorpus.indexes.languages import LANGUAGES
+from quietcorpus.indexes.tokens.languages import LANGUAGES
 from quietcorpus.mechanisms.accounting.guarantees import DocumentPrivacy
 from quietcorpus.pipelines.card.weakness import of_documents, of_guarantee, of_users, refuse
 from quietcorpus.pipelines.init import columns

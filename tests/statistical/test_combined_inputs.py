@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import quietcorpus.pipelines.jobs.kind  # noqa: F401 (it loads all combiners)
-from quietcorpus.indexes.tokenizers import UNICODE_WORDS
+from quietcorpus.indexes.tokens.tokenizers import UNICODE_WORDS
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.users.clipped_sum import STEPS
 from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary

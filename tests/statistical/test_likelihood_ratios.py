@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from quietcorpus.indexes import compression
+from quietcorpus.indexes.maps import compression
 from quietcorpus.mechanisms.accounting.guarantees import Spending, compose
 from quietcorpus.mechanisms.bags.bag_of_words import Accounting, BagOfWords
 from quietcorpus.mechanisms.bags.histogram import Histogram, ThresholdedVocabulary

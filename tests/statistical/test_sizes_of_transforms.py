@@ -37,8 +37,8 @@ from privatized_words import (
 from public_pools import ENCODER, LETTERS, POOL, Letters
 from sizes import MANY, MORE, Found, addresses, distinct, edges, listed
 
-from quietcorpus.indexes.tokenizers import UNICODE_WORDS
-from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.tokens.tokenizers import UNICODE_WORDS
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.mechanisms.bags.bag_of_words import Accounting
 from quietcorpus.mechanisms.bags.histogram import ThresholdedVocabulary
 from quietcorpus.mechanisms.keystream import ReleaseKey

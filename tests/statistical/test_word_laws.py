@@ -22,8 +22,8 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from quietcorpus.indexes.euclidean import EuclideanSearch
-from quietcorpus.indexes.hamming import HammingSearch
+from quietcorpus.indexes.search.euclidean import EuclideanSearch
+from quietcorpus.indexes.search.hamming import HammingSearch
 from quietcorpus.mechanisms.keystream import Addresses, Keystream
 from quietcorpus.mechanisms.words.brr import flip
 from quietcorpus.mechanisms.words.madlib import perturb

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quietcorpus.indexes.tokenizers import UNICODE_WORDS
+from quietcorpus.indexes.tokens.tokenizers import UNICODE_WORDS
 from quietcorpus.transforms.clauses import refuse_clauses
 from quietcorpus.transforms.errors import NoisyOutcome
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from quietcorpus.indexes.assignment import Assignment
-from quietcorpus.indexes.compression import Method, equal_clusters
-from quietcorpus.indexes.embeddings import read_vectors
-from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.maps.assignment import Assignment
+from quietcorpus.indexes.maps.compression import Method, equal_clusters
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
+from quietcorpus.indexes.words.embeddings import read_vectors
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.codebook import Compression, codebook

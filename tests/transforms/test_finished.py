@@ -13,7 +13,7 @@ import orjson
 import pytest
 from large_tallies import larger
 
-from quietcorpus.indexes.frequent_words import FrequentCounts
+from quietcorpus.indexes.tokens.frequent_words import FrequentCounts
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms import finished
 from quietcorpus.transforms.finished import FinishedShards, records_in, with_records

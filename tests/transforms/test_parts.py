@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 from running import run
 
-from quietcorpus.indexes.tokenizers import UNICODE_WORDS
-from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.tokens.tokenizers import UNICODE_WORDS
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.mechanisms.bags.histogram import Histogram, ThresholdedVocabulary
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.errors import StageError

@@ -17,7 +17,7 @@ import pytest
 from privatized_words import ALIKE, BRR
 from privatized_words import WORDS as TERMS
 
-from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.mechanisms.bags.bag_of_words import Accounting
 from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.keystream import Addresses, Keystream, ReleaseKey

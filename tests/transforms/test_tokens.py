@@ -7,9 +7,9 @@ import pickle
 import pyarrow as pa
 import pytest
 
-from quietcorpus.indexes import tokenizers
-from quietcorpus.indexes.tokenizers import ICU_WORDS_NAME, Tokenizer
-from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.tokens import tokenizers
+from quietcorpus.indexes.tokens.tokenizers import ICU_WORDS_NAME, Tokenizer
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.tokens import tokens_of
 

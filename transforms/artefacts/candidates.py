@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quietcorpus.indexes.candidates import Candidates, CandidatesManifest, open_candidates
+from quietcorpus.indexes.documents.candidates import Candidates, CandidatesManifest, open_candidates
 
 from .folders import FolderKind, FolderSource
 

@@ -28,7 +28,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.indexes.languages import is_one_of
+from quietcorpus.indexes.tokens.languages import is_one_of
 
 from ..errors import InputError, path_shown
 from ..installed import require_installed

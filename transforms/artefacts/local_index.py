@@ -6,8 +6,8 @@ import hashlib
 from dataclasses import dataclass
 
 from quietcorpus.indexes.folder import ArtefactError, read_manifest
-from quietcorpus.indexes.word_index import WordIndex, open_index
-from quietcorpus.indexes.word_index_manifest import Part
+from quietcorpus.indexes.words.manifest import Part
+from quietcorpus.indexes.words.word_index import WordIndex, open_index
 
 from ..errors import InputError
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from quietcorpus.indexes.languages import LANGUAGES
+from quietcorpus.indexes.tokens.languages import LANGUAGES
 
 _CARD = "README.md"
 _FENCE = "---\n"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from quietcorpus.indexes.lsa import Lsa
-from quietcorpus.indexes.pool import Pool, PoolManifest, open_pool
-from quietcorpus.indexes.tokenizers import UNICODE_WORDS, Tokenizer
+from quietcorpus.indexes.documents.lsa import Lsa
+from quietcorpus.indexes.documents.pool import Pool, PoolManifest, open_pool
+from quietcorpus.indexes.tokens.tokenizers import UNICODE_WORDS, Tokenizer
 
 from .folders import FolderKind, FolderSource
 

@@ -6,8 +6,8 @@ import functools
 from dataclasses import replace
 from functools import partial
 
-from quietcorpus.indexes.word_index import WordIndex, open_index
-from quietcorpus.indexes.word_index_manifest import IndexManifest, Part
+from quietcorpus.indexes.words.manifest import IndexManifest, Part
+from quietcorpus.indexes.words.word_index import WordIndex, open_index
 
 from .folders import FolderKind, FolderSource
 

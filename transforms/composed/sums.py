@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 from apache_beam.transforms.window import GlobalWindows
 
-from quietcorpus.indexes.tokenizers import Tokenizer
-from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.tokens.tokenizers import Tokenizer
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.mechanisms.bags.histogram import Counts, Histogram, ThresholdedVocabulary
 from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.keystream import ReleaseKey

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 import apache_beam as beam
 import numpy as np
 
-from quietcorpus.indexes.tokenizers import Tokenizer
-from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.tokens.tokenizers import Tokenizer
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
 
 from ..errors import NoisyOutcome, redacted

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from quietcorpus.indexes.recoder import means
+from quietcorpus.indexes.documents.recoder import means
 from quietcorpus.mechanisms.keystream import ReleaseKey
 
 from ..artefacts.encoder import EncoderSource

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from quietcorpus.indexes.arrow_arrays import as_numbers
-from quietcorpus.indexes.frequent_words import FrequentCounts
+from quietcorpus.indexes.tokens.arrow_arrays import as_numbers
+from quietcorpus.indexes.tokens.frequent_words import FrequentCounts
 from quietcorpus.mechanisms.keystream import Addresses, Keystream, ReleaseKey
 
 from ..reading.documents import Documents

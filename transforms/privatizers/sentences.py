@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from quietcorpus.indexes.candidates import RECODED, TEXT, Candidates
-from quietcorpus.indexes.frequent_words import FrequentWordCounter
-from quietcorpus.indexes.recoder import WIDTHS
-from quietcorpus.indexes.sentences import NAME, split
+from quietcorpus.indexes.documents.candidates import RECODED, TEXT, Candidates
+from quietcorpus.indexes.documents.recoder import WIDTHS
+from quietcorpus.indexes.tokens.frequent_words import FrequentWordCounter
+from quietcorpus.indexes.tokens.sentences import NAME, split
 from quietcorpus.mechanisms.accounting.guarantees import SentencePrivacy
 from quietcorpus.mechanisms.keystream import Addresses, Keystream, ReleaseKey
 from quietcorpus.mechanisms.sentences.deep_candidate import (

@@ -19,8 +19,8 @@ import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.indexes.frequent_words import FrequentCounts
-from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.tokens.frequent_words import FrequentCounts
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.keystream import ReleaseKey
 

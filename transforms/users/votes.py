@@ -10,8 +10,8 @@ from functools import cached_property
 import apache_beam as beam
 import numpy as np
 
-from quietcorpus.indexes.lsa import Lsa
-from quietcorpus.indexes.pool import Pool
+from quietcorpus.indexes.documents.lsa import Lsa
+from quietcorpus.indexes.documents.pool import Pool
 from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
 from quietcorpus.mechanisms.users.clipped_sum import dither

@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from quietcorpus.evaluation.choice import Choice, choose
 from quietcorpus.evaluation.features import counted
 from quietcorpus.evaluation.topics import agreement, fit_topics, top_terms
-from quietcorpus.indexes.compression import Method, bins_of
+from quietcorpus.indexes.maps.compression import Method, bins_of
 from quietcorpus.mechanisms.accounting.factors import Prior
 from quietcorpus.mechanisms.bags.decompression import Decompression
 from quietcorpus.mechanisms.noise.noisy_counts import decay_of

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from quietcorpus.indexes.compression import Method, frequency
+from quietcorpus.indexes.maps.compression import Method, frequency
 from quietcorpus.mechanisms.accounting.factors import most_factors
 from quietcorpus.mechanisms.accounting.guarantees import Spending, round_up
 from quietcorpus.mechanisms.bags.bag_of_words import Accounting, BagOfWords

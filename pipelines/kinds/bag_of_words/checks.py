@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from quietcorpus.evaluation.audits.findings import Exact, Sampled
 from quietcorpus.evaluation.audits.lower_bound import epsilon_at_least
-from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.mechanisms.accounting.guarantees import round_up
 from quietcorpus.mechanisms.bags.bag_of_words import add_noise
 from quietcorpus.mechanisms.keystream import ReleaseKey

@@ -10,7 +10,7 @@ from types import MappingProxyType
 import apache_beam as beam
 import pyarrow as pa
 
-from quietcorpus.indexes.assignment import Assignment
+from quietcorpus.indexes.maps.assignment import Assignment
 from quietcorpus.mechanisms.accounting.guarantees import LimitedPrecision, Spending, compose
 from quietcorpus.mechanisms.bags.bag_of_words import Accounting, BagOfWords
 from quietcorpus.mechanisms.bags.histogram import Histogram

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, WithJsonSchema, model_validator
 
-from quietcorpus.indexes.assignment import Assignment
-from quietcorpus.indexes.compression import Method
+from quietcorpus.indexes.maps.assignment import Assignment
+from quietcorpus.indexes.maps.compression import Method
 from quietcorpus.mechanisms.bags.bag_of_words import Accounting
 
 from ...schema.public_vectors import PublicVectors

@@ -29,7 +29,7 @@ from quietcorpus.evaluation.topics import (
     paired,
     top_terms,
 )
-from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.codebook import codebook
 from quietcorpus.transforms.histogram import release_histogram

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from apache_beam.typehints.row_type import RowTypeConstraint
 
-from quietcorpus.indexes.tokenizers import Tokenizer
-from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.tokens.tokenizers import Tokenizer
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.mechanisms.bags.histogram import Counts
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.composed.sums import SumVocabulary

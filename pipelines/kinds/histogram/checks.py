@@ -12,8 +12,8 @@ import numpy.typing as npt
 from quietcorpus.evaluation.audits.exact import noise_masses, shift_loss
 from quietcorpus.evaluation.audits.findings import Exact, Sampled
 from quietcorpus.evaluation.audits.lower_bound import epsilon_at_least
-from quietcorpus.indexes.tokenizers import Tokenizer
-from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.tokens.tokenizers import Tokenizer
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.mechanisms.accounting.guarantees import round_up
 from quietcorpus.mechanisms.bags.histogram import Histogram
 from quietcorpus.mechanisms.keystream import ReleaseKey

@@ -8,8 +8,8 @@ from types import MappingProxyType
 
 import apache_beam as beam
 
-from quietcorpus.indexes.tokenizers import Tokenizer
-from quietcorpus.indexes.vocabulary import Vocabulary, some_of
+from quietcorpus.indexes.tokens.tokenizers import Tokenizer
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary, some_of
 from quietcorpus.mechanisms.accounting.guarantees import LimitedPrecision, Spending, compose
 from quietcorpus.mechanisms.bags.histogram import Histogram, ThresholdedVocabulary
 from quietcorpus.transforms.artefacts.files import FileSource

@@ -13,7 +13,7 @@ from quietcorpus.evaluation.attacks.user_membership import SumsAttack
 from quietcorpus.evaluation.features import counted
 from quietcorpus.evaluation.results import Observation, membership_found, power_found
 from quietcorpus.evaluation.verdict import PRESENT
-from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.mechanisms.accounting.guarantees import LimitedPrecision
 from quietcorpus.mechanisms.bags.histogram import Histogram
 from quietcorpus.mechanisms.keystream import ReleaseKey

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from quietcorpus.evaluation.audits.exact import loss, upper_tail
 from quietcorpus.evaluation.audits.findings import Exact, Sampled
 from quietcorpus.evaluation.audits.lower_bound import chance_at_least, epsilon_at_least
-from quietcorpus.indexes.tokenizers import Tokenizer
+from quietcorpus.indexes.tokens.tokenizers import Tokenizer
 from quietcorpus.mechanisms.accounting.guarantees import round_up
 from quietcorpus.mechanisms.bags.histogram import Histogram, ThresholdedVocabulary
 from quietcorpus.mechanisms.encoding import Value

@@ -22,8 +22,8 @@ from quietcorpus.evaluation.audits.lower_bound import (
     epsilon_at_least,
     gaussian_epsilon_at_least,
 )
-from quietcorpus.indexes.lsa import Lsa
-from quietcorpus.indexes.pool import Pool
+from quietcorpus.indexes.documents.lsa import Lsa
+from quietcorpus.indexes.documents.pool import Pool
 from quietcorpus.mechanisms.accounting.guarantees import round_up
 from quietcorpus.mechanisms.accounting.privacy_loss import (
     LARGEST_NOISE,

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from quietcorpus.indexes.pool import Pool, PoolManifest
-from quietcorpus.indexes.tokenizers import UNICODE_WORDS, Tokenizer
+from quietcorpus.indexes.documents.pool import Pool, PoolManifest
+from quietcorpus.indexes.tokens.tokenizers import UNICODE_WORDS, Tokenizer
 from quietcorpus.mechanisms.votes.estimates import stand_out
 from quietcorpus.transforms.artefacts.pool import PoolSource
 from quietcorpus.transforms.errors import InputError

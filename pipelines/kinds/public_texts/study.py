@@ -23,8 +23,8 @@ from quietcorpus.evaluation.results import (
     power_found,
 )
 from quietcorpus.evaluation.text_classifier import TextClassifier
-from quietcorpus.indexes.lsa import Lsa
-from quietcorpus.indexes.pool import Pool
+from quietcorpus.indexes.documents.lsa import Lsa
+from quietcorpus.indexes.documents.pool import Pool
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.sentences.deep_candidate import on_grid
 from quietcorpus.mechanisms.votes.ballots import Sums

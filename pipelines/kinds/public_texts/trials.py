@@ -16,10 +16,10 @@ from quietcorpus.evaluation.classification import scores
 from quietcorpus.evaluation.features import split
 from quietcorpus.evaluation.frechet import Moments, frechet_distance
 from quietcorpus.evaluation.text_classifier import TextClassifier
-from quietcorpus.indexes import lsa
-from quietcorpus.indexes.lsa import Lsa
-from quietcorpus.indexes.pool import Pool
-from quietcorpus.indexes.tokenizers import UNICODE_WORDS, Tokenizer
+from quietcorpus.indexes.documents import lsa
+from quietcorpus.indexes.documents.lsa import Lsa
+from quietcorpus.indexes.documents.pool import Pool
+from quietcorpus.indexes.tokens.tokenizers import UNICODE_WORDS, Tokenizer
 from quietcorpus.mechanisms.sentences.deep_candidate import UNIT, on_grid
 from quietcorpus.mechanisms.votes.ballots import Ballots as AnyVotes
 from quietcorpus.mechanisms.votes.ballots import Sums

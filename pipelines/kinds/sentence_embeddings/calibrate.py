@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.evaluation.sentences import agreement, closeness, expected
-from quietcorpus.indexes.candidates import Candidates
-from quietcorpus.indexes.recoder import means
+from quietcorpus.indexes.documents.candidates import Candidates
+from quietcorpus.indexes.documents.recoder import means
 from quietcorpus.mechanisms.keystream import KEY_BYTES, Addresses, Keystream, ReleaseKey
 from quietcorpus.mechanisms.sentences.deep_candidate import DeepCandidate, Utility
 from quietcorpus.mechanisms.sentences.projected_mean import NoisyProjections, ProjectedMean

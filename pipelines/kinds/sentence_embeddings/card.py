@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from quietcorpus.indexes.recoder import WIDTHS
+from quietcorpus.indexes.documents.recoder import WIDTHS
 from quietcorpus.mechanisms.accounting.guarantees import Spending, shown_up
 from quietcorpus.mechanisms.sentences.deep_candidate import Utility
 from quietcorpus.mechanisms.words.madlib import Madlib

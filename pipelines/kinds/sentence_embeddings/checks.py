@@ -21,8 +21,8 @@ from quietcorpus.evaluation.audits.uniforms import (
     dependence_at_least,
     distance_at_least,
 )
-from quietcorpus.indexes.candidates import RECODED, TEXT
-from quietcorpus.indexes.sentences import split
+from quietcorpus.indexes.documents.candidates import RECODED, TEXT
+from quietcorpus.indexes.tokens.sentences import split
 from quietcorpus.mechanisms.accounting.guarantees import SentencePrivacy, round_up
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.noise.exact import Bounds

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from quietcorpus.evaluation.audits.findings import Exact
-from quietcorpus.indexes.candidates import Candidates
+from quietcorpus.indexes.documents.candidates import Candidates
 from quietcorpus.mechanisms.keystream import KEY_BYTES, ReleaseKey
 from quietcorpus.transforms.privatizers.sentences import (
     CandidateDraw,

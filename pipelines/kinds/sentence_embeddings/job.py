@@ -10,7 +10,7 @@ from typing import Any
 
 import apache_beam as beam
 
-from quietcorpus.indexes.candidates import TEXT, CandidatesManifest
+from quietcorpus.indexes.documents.candidates import TEXT, CandidatesManifest
 from quietcorpus.mechanisms.accounting.guarantees import (
     MetricPrivacy,
     SentencePrivacy,

@@ -13,9 +13,9 @@ from pydantic import (
     model_validator,
 )
 
-from quietcorpus.indexes.candidates import RECODED, TEXT
+from quietcorpus.indexes.documents.candidates import RECODED, TEXT
 from quietcorpus.indexes.folder import MANIFEST
-from quietcorpus.indexes.search import VECTOR_ENGINES
+from quietcorpus.indexes.search.protocol import VECTOR_ENGINES
 from quietcorpus.mechanisms.noise.euclidean_noise import LARGEST_DIMENSIONS
 from quietcorpus.mechanisms.sentences.deep_candidate import Utility
 from quietcorpus.transforms.artefacts.encoder import PACKAGED

@@ -29,9 +29,9 @@ from quietcorpus.evaluation.attacks.tradeoff import Curve, Outcomes
 from quietcorpus.evaluation.attacks.word_linkage import Originals
 from quietcorpus.evaluation.classification import FOUR_LAYERS, Folded
 from quietcorpus.evaluation.results import Observation
-from quietcorpus.indexes.candidates import Candidates
-from quietcorpus.indexes.recoder import means
-from quietcorpus.indexes.sentences import split
+from quietcorpus.indexes.documents.candidates import Candidates
+from quietcorpus.indexes.documents.recoder import means
+from quietcorpus.indexes.tokens.sentences import split
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.sentences.deep_candidate import DeepCandidate
 from quietcorpus.mechanisms.sentences.projected_mean import Ball, ProjectedMean

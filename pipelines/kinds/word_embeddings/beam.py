@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from apache_beam.typehints.row_type import RowTypeConstraint
 
-from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.transforms.errors import InputError, redacted
 from quietcorpus.transforms.parts import require_all
 from quietcorpus.transforms.shards import Written

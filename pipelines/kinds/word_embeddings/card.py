@@ -18,12 +18,11 @@ import pyarrow as pa
 from pydantic import Field
 
 from quietcorpus.evaluation.distances import Distances, euclidean_distances, hamming_distances
-from quietcorpus.indexes.binarisation import Quality, spread
 from quietcorpus.indexes.folder import MANIFEST
+from quietcorpus.indexes.maps.binarisation import Quality, spread
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.indexes.vectors.writing import as_binary, as_text
-from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.indexes.word_index import WordIndex, contents
-from quietcorpus.indexes.word_index_manifest import (
+from quietcorpus.indexes.words.manifest import (
     BITS,
     EUCLIDEAN,
     FILES,
@@ -32,6 +31,7 @@ from quietcorpus.indexes.word_index_manifest import (
     SEED,
     IndexManifest,
 )
+from quietcorpus.indexes.words.word_index import WordIndex, contents
 from quietcorpus.mechanisms.accounting.concentrated import rho_of
 from quietcorpus.mechanisms.accounting.filters import Concentrated
 from quietcorpus.mechanisms.accounting.guarantees import Spending, UserPrivacy, round_up

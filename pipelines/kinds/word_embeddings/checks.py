@@ -21,7 +21,7 @@ from quietcorpus.evaluation.audits.lower_bound import (
     epsilon_at_least,
     gaussian_epsilon_at_least,
 )
-from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.mechanisms.accounting.guarantees import round_up
 from quietcorpus.mechanisms.accounting.privacy_loss import Group, epsilon_of, noise_multiplier_for
 from quietcorpus.mechanisms.keystream import ReleaseKey

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from quietcorpus.indexes.tokenizers import Tokenizer
+from quietcorpus.indexes.tokens.tokenizers import Tokenizer
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.indexes.vectors import WordVectors
 from quietcorpus.indexes.vectors.writing import as_binary, as_text
-from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.indexes.word_index import contents
+from quietcorpus.indexes.words.word_index import contents
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.errors import NoisyOutcome
 from quietcorpus.transforms.shards import Written, write_content, write_tables

@@ -29,9 +29,9 @@ from quietcorpus.evaluation.intervals import over_draws
 from quietcorpus.evaluation.regression import MODELS, correlation, rmse
 from quietcorpus.evaluation.regression import out_of_fold as regressed
 from quietcorpus.evaluation.results import CONFIDENCE, Observation, membership_found
-from quietcorpus.indexes.embeddings import read_vectors
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.indexes.vectors import VectorsError
-from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.words.embeddings import read_vectors
 from quietcorpus.mechanisms.accounting.filters import Concentrated
 from quietcorpus.mechanisms.accounting.privacy_loss import loss_distribution
 from quietcorpus.mechanisms.users.clipped_sum import STEPS

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.indexes.embeddings import dimension_of, read_vectors
 from quietcorpus.indexes.vectors import VectorsError
+from quietcorpus.indexes.words.embeddings import dimension_of, read_vectors
 from quietcorpus.mechanisms.accounting.guarantees import ceiling
 from quietcorpus.mechanisms.accounting.privacy_loss import Group, Schedule
 from quietcorpus.mechanisms.encoding import Value

@@ -18,8 +18,8 @@ from quietcorpus.evaluation.intervals import mean_over_blocks
 from quietcorpus.evaluation.recall import Recall
 from quietcorpus.evaluation.solver import Solution
 from quietcorpus.evaluation.tallies import WORDS_A_BLOCK
-from quietcorpus.indexes.search import EXACT, Searching
-from quietcorpus.indexes.word_index_manifest import EUCLIDEAN, HAMMING, METRIC_OF, IndexManifest
+from quietcorpus.indexes.search.protocol import EXACT, Searching
+from quietcorpus.indexes.words.manifest import EUCLIDEAN, HAMMING, METRIC_OF, IndexManifest
 from quietcorpus.mechanisms.accounting.guarantees import round_up, shown_up
 from quietcorpus.mechanisms.words.mechanism import WordMechanism
 from quietcorpus.mechanisms.words.registry import class_of, compared_with

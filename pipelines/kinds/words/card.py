@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pydantic import Field, create_model
 
 from quietcorpus.evaluation.calibration import held_draws
-from quietcorpus.indexes.word_index_manifest import describes_map
+from quietcorpus.indexes.words.manifest import describes_map
 from quietcorpus.mechanisms.accounting.guarantees import Spending, ceiling, round_up, shown_up
 from quietcorpus.mechanisms.digits import index_of, number
 from quietcorpus.mechanisms.words.document_loss import LARGEST_WORDS, Flips

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from quietcorpus.evaluation.audits.findings import Exact, Sampled
 from quietcorpus.evaluation.audits.lower_bound import epsilon_at_least
-from quietcorpus.indexes.vocabulary import is_reachable
-from quietcorpus.indexes.word_index import WordIndex
+from quietcorpus.indexes.tokens.vocabulary import is_reachable
+from quietcorpus.indexes.words.word_index import WordIndex
 from quietcorpus.mechanisms.accounting.guarantees import round_up
 from quietcorpus.mechanisms.words.mechanism import DrawnWord, NoisyWord
 from quietcorpus.transforms.errors import InputError

@@ -15,8 +15,8 @@ from quietcorpus.evaluation.calibration import choose_words, held_draws, measure
 from quietcorpus.evaluation.neighbours import euclidean_neighbours
 from quietcorpus.evaluation.simulation import VectorSimulator
 from quietcorpus.evaluation.tallies import child
-from quietcorpus.indexes.word_index import WordIndex
-from quietcorpus.indexes.word_index_manifest import FILE_OF, digest_of
+from quietcorpus.indexes.words.manifest import FILE_OF, digest_of
+from quietcorpus.indexes.words.word_index import WordIndex
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.installed import require_installed
 

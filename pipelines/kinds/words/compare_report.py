@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from quietcorpus.evaluation.calibration import Measured
 from quietcorpus.evaluation.equal_effect import epsilon_of, telling
 from quietcorpus.evaluation.tallies import WORDS_A_BLOCK
-from quietcorpus.indexes.word_index_manifest import IndexManifest
+from quietcorpus.indexes.words.manifest import IndexManifest
 
 from . import calibrate_report
 from .calibrate_plot import BLACK, BLUE, ORANGE, bands, plain, render, scale, tidy

@@ -44,7 +44,7 @@ from quietcorpus.evaluation.attacks.word_linkage import (
 )
 from quietcorpus.evaluation.results import CONFIDENCE
 from quietcorpus.evaluation.simulation import choice_of
-from quietcorpus.indexes.word_index import WordIndex
+from quietcorpus.indexes.words.word_index import WordIndex
 from quietcorpus.mechanisms.words.mechanism import DrawnWord, NoisyWord, WordMechanism
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.words import WordsParameters

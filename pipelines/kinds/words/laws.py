@@ -17,8 +17,8 @@ from quietcorpus.compiled import compiled
 from quietcorpus.evaluation.audits.findings import Exact, Sampled
 from quietcorpus.evaluation.audits.lower_bound import LowerBound, check, epsilon_at_least
 from quietcorpus.evaluation.intervals import share_at_least
-from quietcorpus.indexes.word_index import WordIndex
-from quietcorpus.indexes.word_index_manifest import Part
+from quietcorpus.indexes.words.manifest import Part
+from quietcorpus.indexes.words.word_index import WordIndex
 from quietcorpus.mechanisms.accounting.guarantees import round_up
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.words.mechanism import DrawnWord, LawDrawer

@@ -16,10 +16,10 @@ import pyarrow as pa
 from quietcorpus.evaluation.audits.findings import Exact, Sampled
 from quietcorpus.evaluation.audits.lower_bound import LowerBound, check, epsilon_at_least
 from quietcorpus.evaluation.intervals import share_at_least
-from quietcorpus.indexes.inverted_lists import around
-from quietcorpus.indexes.search import Searching
-from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.indexes.word_index import WordIndex
+from quietcorpus.indexes.search.inverted_lists import around
+from quietcorpus.indexes.search.protocol import Searching
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
+from quietcorpus.indexes.words.word_index import WordIndex
 from quietcorpus.mechanisms.accounting.guarantees import round_up
 from quietcorpus.transforms.privatizers.longest import Longest
 from quietcorpus.transforms.privatizers.words import WordsParameters

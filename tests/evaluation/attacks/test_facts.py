@@ -28,7 +28,7 @@ from quietcorpus.evaluation.attacks.facts import (
     some_vectors,
 )
 from quietcorpus.evaluation.attacks.linkage import cosines, linked, linked_together, of_all
-from quietcorpus.indexes.recoder import means
+from quietcorpus.indexes.documents.recoder import means
 
 ALPHA = 1e-6
 

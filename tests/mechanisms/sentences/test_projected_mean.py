@@ -14,7 +14,7 @@ from hypothesis import find, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hn
 
-from quietcorpus.indexes import candidates
+from quietcorpus.indexes.documents import candidates
 from quietcorpus.mechanisms.accounting.guarantees import SentencePrivacy
 from quietcorpus.mechanisms.keystream import Addresses, Keystream, ReleaseKey
 from quietcorpus.mechanisms.noise.euclidean_noise import LARGEST_DIMENSIONS, EuclideanNoise

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
-from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.pipelines.evaluate.comparison import Comparison
 from quietcorpus.pipelines.evaluate.corpus import (
     Columns,

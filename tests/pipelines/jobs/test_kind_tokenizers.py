@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from quietcorpus.indexes.segmentation import icu_version
+from quietcorpus.indexes.tokens.segmentation import icu_version
 from quietcorpus.pipelines.jobs.kind import prepare
 from quietcorpus.pipelines.schema.loading import as_spec
 

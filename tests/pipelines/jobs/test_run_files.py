@@ -12,7 +12,7 @@ import apache_beam as beam
 import pytest
 from large_tallies import larger
 
-from quietcorpus.indexes.frequent_words import FrequentCounts
+from quietcorpus.indexes.tokens.frequent_words import FrequentCounts
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.jobs import run_files
 from quietcorpus.pipelines.jobs.run_files import WriteRunFiles, read_run_files

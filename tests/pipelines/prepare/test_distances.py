@@ -16,8 +16,8 @@ from manifests import JUNK, PRIVATE, spoiled
 from scipy.spatial.distance import pdist
 
 from quietcorpus.evaluation.distances import Distances, Estimate
-from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.indexes.word_index import open_index, save
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
+from quietcorpus.indexes.words.word_index import open_index, save
 from quietcorpus.mechanisms.words.brr import BinaryRandomizedResponse
 from quietcorpus.mechanisms.words.madlib import Madlib
 from quietcorpus.pipelines.kinds.words.job import WordsKind

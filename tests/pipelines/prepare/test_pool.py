@@ -12,8 +12,8 @@ from encoders import make_small
 from public_pools import TOPICS, texts_on
 
 import quietcorpus as qc
-from quietcorpus.indexes import lsa
-from quietcorpus.indexes.pool import open_pool
+from quietcorpus.indexes.documents import lsa
+from quietcorpus.indexes.documents.pool import open_pool
 from quietcorpus.mechanisms.sentences.deep_candidate import on_grid
 from quietcorpus.pipelines.prepare import near_texts, pool_lists
 from quietcorpus.pipelines.prepare import pool as job

@@ -10,8 +10,8 @@ import pytest
 from public_pools import TOPICS, texts_on
 
 import quietcorpus as qc
-from quietcorpus.indexes.largest_products import largest
-from quietcorpus.indexes.pool import open_pool
+from quietcorpus.indexes.documents.pool import open_pool
+from quietcorpus.indexes.search.largest_products import largest
 from quietcorpus.mechanisms.sentences.deep_candidate import on_grid
 from quietcorpus.pipelines.prepare.pool_lists import Asked, arrange, needed, parse, train
 

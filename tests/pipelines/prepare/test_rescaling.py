@@ -15,12 +15,12 @@ import pytest
 from noisy_queries import clustered
 from scipy.spatial.distance import pdist, squareform
 
-from quietcorpus.indexes import inverted_lists
-from quietcorpus.indexes.faiss_library import faiss
 from quietcorpus.indexes.folder import ArtefactError
-from quietcorpus.indexes.rescaling import by_covariance, by_information
-from quietcorpus.indexes.within import Within
-from quietcorpus.indexes.word_index import WordIndex, open_index
+from quietcorpus.indexes.maps.rescaling import by_covariance, by_information
+from quietcorpus.indexes.search import inverted_lists
+from quietcorpus.indexes.search.faiss_library import faiss
+from quietcorpus.indexes.search.within import Within
+from quietcorpus.indexes.words.word_index import WordIndex, open_index
 from quietcorpus.mechanisms.words.distance_draws import Decline, DistanceDraws
 from quietcorpus.pipelines.kinds.words.laws import largest_loss
 from quietcorpus.pipelines.prepare import word_index as index

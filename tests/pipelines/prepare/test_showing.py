@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from machine import ROOT
 
-from quietcorpus.indexes.candidates import CandidatesManifest
+from quietcorpus.indexes.documents.candidates import CandidatesManifest
 from quietcorpus.pipelines.prepare.showing import show
 from quietcorpus.transforms.errors import InputError
 

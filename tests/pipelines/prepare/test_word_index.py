@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from quietcorpus.indexes.tokenizer import NAME
+from quietcorpus.indexes.tokens.tokenizer import NAME
 from quietcorpus.indexes.vectors import read
-from quietcorpus.indexes.word_index import open_index
+from quietcorpus.indexes.words.word_index import open_index
 from quietcorpus.mechanisms.accounting.guarantees import UserPrivacy
 from quietcorpus.pipelines.prepare import word_index as index
 from quietcorpus.transforms.errors import InputError

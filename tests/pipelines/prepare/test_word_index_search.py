@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from noisy_queries import clustered
 
-from quietcorpus.indexes import inverted_lists
-from quietcorpus.indexes.faiss_library import faiss
 from quietcorpus.indexes.folder import ArtefactError
-from quietcorpus.indexes.inverted_lists import library
-from quietcorpus.indexes.word_index import open_index
+from quietcorpus.indexes.search import inverted_lists
+from quietcorpus.indexes.search.faiss_library import faiss
+from quietcorpus.indexes.search.inverted_lists import library
+from quietcorpus.indexes.words.word_index import open_index
 from quietcorpus.pipelines.prepare import word_index as index
 from quietcorpus.transforms.errors import InputError
 

@@ -11,8 +11,8 @@ from hashed_sentences import SIZE, some_candidates
 from public_pools import LETTERS
 from small_specs import spec_of
 
-from quietcorpus.indexes import candidates, pool
-from quietcorpus.indexes.pool import PoolManifest
+from quietcorpus.indexes.documents import candidates, pool
+from quietcorpus.indexes.documents.pool import PoolManifest
 from quietcorpus.pipelines.provenance.sources import PublicSource, named_in, of_artefact, of_files
 from quietcorpus.pipelines.schema.spec import Spec
 from quietcorpus.transforms.errors import InputError

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import quietcorpus as qc
-from quietcorpus.indexes.tokenizer import tokenize
+from quietcorpus.indexes.tokens.tokenizer import tokenize
 from quietcorpus.pipelines.release import sample
 from quietcorpus.pipelines.release.sample import Sample, Unsampled
 from quietcorpus.transforms.reading.parquet_files import text_bytes

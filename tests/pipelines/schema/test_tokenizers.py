@@ -7,7 +7,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from quietcorpus.indexes import tokenizers
+from quietcorpus.indexes.tokens import tokenizers
 from quietcorpus.pipelines.kinds.histogram.spec import HistogramSpec
 from quietcorpus.pipelines.schema.json_schema import schema
 from quietcorpus.pipelines.schema.loading import as_spec

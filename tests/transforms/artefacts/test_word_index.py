@@ -26,8 +26,8 @@ from fetched_indexes import FILES, Elsewhere, assert_same, digest_of, names_in, 
 from s3_proxy import PATIENCE_SECONDS, Proxy
 from s3_server import S3Server
 
-from quietcorpus.indexes.word_index import WordIndex, open_index, save
-from quietcorpus.indexes.word_index_manifest import Part
+from quietcorpus.indexes.words.manifest import Part
+from quietcorpus.indexes.words.word_index import WordIndex, open_index, save
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.words.brr import BinaryRandomizedResponse
 from quietcorpus.mechanisms.words.madlib import Madlib

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from hashed_sentences import CANDIDATES, Hashed, parameters, some_texts
 
-from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.mechanisms.bags.bag_of_words import Accounting
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.words.registry import word_mechanism

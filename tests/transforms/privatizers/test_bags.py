@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.mechanisms.bags.bag_of_words import Accounting
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.codebook import Codebook

@@ -45,7 +45,7 @@ from hashed_sentences import (
 )
 from scipy import stats
 
-from quietcorpus.indexes.candidates import save
+from quietcorpus.indexes.documents.candidates import save
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.sentences import projected_mean, truncation
 from quietcorpus.mechanisms.sentences.truncation import Box

@@ -29,7 +29,7 @@ from privatized_words import (
     texts_of,
 )
 
-from quietcorpus.indexes.word_index import contents, open_index, save
+from quietcorpus.indexes.words.word_index import contents, open_index, save
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.words.mechanism import WordMechanism
 from quietcorpus.mechanisms.words.vickrey import Vickrey

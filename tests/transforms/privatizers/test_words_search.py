@@ -13,12 +13,12 @@ import pyarrow as pa
 import pytest
 from noisy_queries import clustered
 
-from quietcorpus.indexes import inverted_lists
-from quietcorpus.indexes.faiss_ivf import ListSearch
-from quietcorpus.indexes.search import EXACT, SearchEngine, Searching
-from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.indexes.word_index import WordIndex
-from quietcorpus.indexes.word_index_manifest import METRICS, IndexManifest
+from quietcorpus.indexes.search import inverted_lists
+from quietcorpus.indexes.search.faiss_ivf import ListSearch
+from quietcorpus.indexes.search.protocol import EXACT, SearchEngine, Searching
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
+from quietcorpus.indexes.words.manifest import METRICS, IndexManifest
+from quietcorpus.indexes.words.word_index import WordIndex
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.words import madlib
 from quietcorpus.mechanisms.words.registry import word_mechanism

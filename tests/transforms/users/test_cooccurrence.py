@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from running import run
 from scipy import stats
 
-from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.users.clipped_sum import STEPS, ClippedSum
 from quietcorpus.mechanisms.users.cooccurrence import cells_of, contribution, packed

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from running import run
 
-from quietcorpus.indexes.tokenizers import UNICODE_WORDS
+from quietcorpus.indexes.tokens.tokenizers import UNICODE_WORDS
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
 from quietcorpus.transforms.errors import StageError

@@ -14,8 +14,8 @@ from composed import as_documents, bound_key, doc, release_key, run
 from small_specs import WEAK
 
 from quietcorpus.beam import PrivatizeBags, ReleaseHistogram, SelectVocabulary
-from quietcorpus.indexes.tokenizers import UNICODE_WORDS
-from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.tokens.tokenizers import UNICODE_WORDS
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.mechanisms.bags.bag_of_words import Accounting
 from quietcorpus.mechanisms.bags.histogram import Histogram, ThresholdedVocabulary
 from quietcorpus.transforms.codebook import Codebook

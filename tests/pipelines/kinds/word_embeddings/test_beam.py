@@ -19,8 +19,8 @@ from scipy import stats
 from small_specs import WEAK
 
 from quietcorpus.beam import LearnEmbeddings
-from quietcorpus.indexes.tokenizers import UNICODE_WORDS
-from quietcorpus.indexes.vocabulary import Vocabulary
+from quietcorpus.indexes.tokens.tokenizers import UNICODE_WORDS
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.mechanisms.users.clipped_sum import STEPS
 from quietcorpus.mechanisms.users.cooccurrence import cells_of
 from quietcorpus.transforms.composed import reading, users

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from calibrated_words import make_index
 
-from quietcorpus.indexes.word_index import WordIndex
+from quietcorpus.indexes.words.word_index import WordIndex
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ from scipy import stats
 
 from quietcorpus.beam import PrivatizeWords
 from quietcorpus.evaluation.audits.lower_bound import epsilon_at_least
-from quietcorpus.indexes.word_index import open_index
+from quietcorpus.indexes.words.word_index import open_index
 from quietcorpus.mechanisms.keystream import Addresses, Keystream
 from quietcorpus.transforms.privatizers import words
 from quietcorpus.transforms.privatizers.rows import document_addresses

@@ -18,7 +18,7 @@ from quietcorpus.evaluation.calibration import choose_words, measure
 from quietcorpus.evaluation.demands import UnchangedAtMost
 from quietcorpus.evaluation.simulation import simulator
 from quietcorpus.evaluation.tallies import child
-from quietcorpus.indexes.word_index import WordIndex
+from quietcorpus.indexes.words.word_index import WordIndex
 from quietcorpus.pipelines.card.document_losses import DocumentBudget
 from quietcorpus.pipelines.kinds.words.calibrate import calibrate
 from quietcorpus.pipelines.kinds.words.calibrate_report import lines

@@ -13,7 +13,7 @@ import pytest
 from calibrated_words import contents, make_index, small
 
 from quietcorpus.evaluation.demands import SetSizeAtLeast, UnchangedAtMost
-from quietcorpus.indexes.word_index import WordIndex
+from quietcorpus.indexes.words.word_index import WordIndex
 from quietcorpus.pipelines.kinds.words.calibrate import calibrate
 from quietcorpus.pipelines.prepare.weights import read_weights
 from quietcorpus.transforms.errors import InputError

@@ -12,12 +12,12 @@ from noisy_queries import brute, clustered
 
 from quietcorpus.evaluation.recall import noisy_queries
 from quietcorpus.evaluation.tallies import child
-from quietcorpus.indexes import inverted_lists
-from quietcorpus.indexes.faiss_ivf import ListSearch
-from quietcorpus.indexes.search import EXACT, SearchEngine, Searching
-from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.indexes.word_index import WordIndex
-from quietcorpus.indexes.word_index_manifest import METRICS, IndexManifest
+from quietcorpus.indexes.search import inverted_lists
+from quietcorpus.indexes.search.faiss_ivf import ListSearch
+from quietcorpus.indexes.search.protocol import EXACT, SearchEngine, Searching
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
+from quietcorpus.indexes.words.manifest import METRICS, IndexManifest
+from quietcorpus.indexes.words.word_index import WordIndex
 from quietcorpus.mechanisms.words.madlib import Madlib
 from quietcorpus.pipelines.kinds.words.calibrate import calibrate
 from quietcorpus.pipelines.kinds.words.calibrate_report import WordSettings, lines

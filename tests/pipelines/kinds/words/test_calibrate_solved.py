@@ -12,7 +12,7 @@ from calibrated_words import GRIDS, mechanism_of, small
 from quietcorpus.evaluation.calibration import measure
 from quietcorpus.evaluation.demands import SetSizeAtLeast, UnchangedAtMost
 from quietcorpus.evaluation.simulation import simulator
-from quietcorpus.indexes.word_index import WordIndex
+from quietcorpus.indexes.words.word_index import WordIndex
 from quietcorpus.pipelines.card.document_losses import (
     DocumentBudget,
     Flips,

@@ -19,10 +19,10 @@ import pytest
 from quietcorpus.evaluation.calibration import choose_words, measure
 from quietcorpus.evaluation.simulation import VectorSimulator
 from quietcorpus.evaluation.tallies import child
-from quietcorpus.indexes.tokenizer import NAME
-from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.indexes.word_index import WordIndex
-from quietcorpus.indexes.word_index_manifest import METRICS, IndexManifest
+from quietcorpus.indexes.tokens.tokenizer import NAME
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
+from quietcorpus.indexes.words.manifest import METRICS, IndexManifest
+from quietcorpus.indexes.words.word_index import WordIndex
 from quietcorpus.pipelines.kinds.words.compare import compare
 from quietcorpus.pipelines.kinds.words.compare_report import ComparisonSettings, lines
 from quietcorpus.transforms.errors import InputError

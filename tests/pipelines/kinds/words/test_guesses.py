@@ -18,9 +18,9 @@ from quietcorpus.evaluation.attacks.linkage import linked
 from quietcorpus.evaluation.attacks.tradeoff import BoundedRange
 from quietcorpus.evaluation.attacks.word_laws import DrawnLaw
 from quietcorpus.evaluation.attacks.word_linkage import Originals
-from quietcorpus.indexes.vocabulary import Vocabulary
-from quietcorpus.indexes.word_index import WordIndex
-from quietcorpus.indexes.word_index_manifest import METRICS, IndexManifest
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
+from quietcorpus.indexes.words.manifest import METRICS, IndexManifest
+from quietcorpus.indexes.words.word_index import WordIndex
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.words.registry import word_mechanism
 from quietcorpus.pipelines.kinds.words import guesses as word_guesses

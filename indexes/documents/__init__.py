@@ -1,0 +1,1 @@
+"""Vectors of documents: candidates, recoding networks, pools of public texts."""

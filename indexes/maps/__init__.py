@@ -1,0 +1,1 @@
+"""Maps of word vectors before they are indexed: codes, groups of words, rescaled distances."""

@@ -1,0 +1,1 @@
+"""Searches for the nearest word of a vector or a code, exact and by FAISS."""

@@ -1,0 +1,1 @@
+"""Word indexes: a folder of words with their vectors or codes."""

@@ -1,0 +1,260 @@
+"""A word index as a folder of files, which workers verify and map into memory.
+
+    manifest.json   as in every artefact's folder (`indexes/folder.py`)
+    words.npy       the words, sorted and front coded (`indexes/words/word_table.py`)
+    order.npy       the number of each of these words
+    vectors.npy     float32 (V, d), in the order of the numbers; missing from an index of codes
+    codes.npy       uint64 (V, bits / 64), little-endian, in the same order
+    search.faiss    inverted lists over the vectors, where asked for (`search/inverted_lists.py`)
+
+Mapped files are shared by all the processes of a host. Who needs only the vectors, or only the
+codes, reads, verifies and maps no other arrays.
+
+Format 1 has the words in other files. Its vectors are never missing. It can be read, and releases
+of word embeddings hold it, since Arrow reads its words.
+
+    words.arrow     the words, in the order of their numbers, with their hashes
+    slots.npy       the hash table over them, int32
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..folder import MANIFEST, ArtefactError, described, verify
+from ..tokens.tokenizers import Tokenizer
+from ..tokens.vocabulary import Vocabulary, Words
+from .manifest import FILE_OF, SEARCH, VERSION, WORDS, IndexManifest, Part, digest_of
+from .word_table import WordTable
+
+if TYPE_CHECKING:
+    from ..search.inverted_lists import InvertedLists
+
+_HEADER = re.compile(
+    rb"\x93NUMPY\x01\x00(..)\{'descr': '([<|][fiu][1248])', 'fortran_order': False, "
+    rb"'shape': \(([0-9]{1,18},|[0-9]{1,18}, [0-9]{1,18})\), \} *\n",
+    re.DOTALL,
+)
+"""The header of an array as NumPy writes it: the bytes of the rest, the type and the shape."""
+_LARGEST_HEADER = 1024
+
+
+class WordIndex:
+    """An index in memory, or mapped into it: the words, and all or some of its parts.
+
+    Attributes:
+        manifest: the description of the whole index.
+        vocabulary: the words.
+    """
+
+    def __init__(
+        self,
+        manifest: IndexManifest,
+        vocabulary: Words,
+        vectors: npt.NDArray[np.float32] | None,
+        codes: npt.NDArray[np.uint64] | None,
+        open_lists: Callable[[], InvertedLists] | None = None,
+    ) -> None:
+        self.manifest = manifest
+        self.vocabulary = vocabulary
+        self._open_lists = open_lists
+        self._vectors, self._codes = vectors, codes
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """Return the tokeniser of which every word is one token, with the versions of the build."""
+        return Tokenizer.of_record(self.manifest.tokenizer)
+
+    @property
+    def vectors(self) -> npt.NDArray[np.float32]:
+        """Return the vectors, float32 (V, d); raise ArtefactError if they were not opened."""
+        if self._vectors is None:
+            raise ArtefactError("was opened without its vectors")
+        return self._vectors
+
+    @property
+    def codes(self) -> npt.NDArray[np.uint64]:
+        """Return the codes, uint64 (V, bits / 64); raise ArtefactError if they were not opened."""
+        if self._codes is None:
+            raise ArtefactError("was opened without its codes")
+        return self._codes
+
+    def points(self, part: str) -> npt.NDArray[Any]:
+        """Return the vectors or the codes, as `part` names them."""
+        return self.codes if part == "codes" else self.vectors
+
+    @cached_property
+    def lists(self) -> InvertedLists | None:
+        """Return the inverted lists, opened when they are first needed; None if there are none.
+
+        Raises SearchError if FAISS is missing, or they are not of the index's vectors.
+        """
+        if self._open_lists is None:
+            return None
+        lists = self._open_lists()
+        lists.check_shape(self.vectors.shape)
+        return lists
+
+
+def save(
+    folder: str,
+    manifest: IndexManifest,
+    vocabulary: Words,
+    vectors: npt.NDArray[np.float32] | None,
+    codes: npt.NDArray[np.uint64],
+    lists: InvertedLists | None = None,
+) -> IndexManifest:
+    """Write an index into an empty folder; return the manifest with its files.
+
+    Without `vectors`, it is an index of codes alone. `lists` are the vectors' own; the manifest's
+    `search` describes them, save for the vectors' digest.
+    """
+    table = WordTable.of(vocabulary.terms)
+    arrays: dict[str, npt.NDArray[Any]] = dict(
+        zip(WORDS[VERSION], (table.words, table.order), strict=True)
+    )
+    if vectors is not None:
+        arrays[FILE_OF["vectors"]] = np.ascontiguousarray(vectors, dtype="<f4")
+    arrays[FILE_OF["codes"]] = np.ascontiguousarray(codes, dtype="<u8")
+    for name, array in arrays.items():
+        np.save(f"{folder}/{name}", array)
+    if lists is not None:
+        lists.write(f"{folder}/{SEARCH}")
+    names = [*arrays, *([SEARCH] if lists is not None else [])]
+    whole = replace(manifest, files=described(folder, names), version=VERSION)
+    if lists is not None:
+        of_vectors = digest_of(whole.files, FILE_OF["vectors"])
+        whole = replace(whole, search={**(manifest.search or {}), "vectors": of_vectors})
+    Path(folder, MANIFEST).write_text(whole.to_json(), encoding="utf-8")
+    return IndexManifest.read(folder)
+
+
+def contents(index: WordIndex) -> Iterator[tuple[str, bytes]]:
+    """Yield the files of an index in format 1, by name; last its manifest, which describes them."""
+    files = []
+    for name, content in _parts(index):
+        digest = hashlib.sha256(content).hexdigest()
+        files.append({"path": name, "bytes": len(content), "sha256": digest})
+        yield name, content
+    yield MANIFEST, replace(index.manifest, files=tuple(files), version=1).to_json().encode()
+
+
+def _parts(index: WordIndex) -> Iterator[tuple[str, bytes]]:
+    vocabulary = index.vocabulary
+    assert isinstance(vocabulary, Vocabulary)  # a table of words has no hashes
+    words, slots = WORDS[1]
+    table = pa.table({"word": vocabulary.terms, "hash": pa.array(vocabulary.hashes)})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    yield words, sink.getvalue().to_pybytes()
+    for name, array in (
+        (slots, vocabulary.slots),
+        (FILE_OF["vectors"], np.ascontiguousarray(index.vectors, dtype="<f4")),
+        (FILE_OF["codes"], np.ascontiguousarray(index.codes, dtype="<u8")),
+    ):
+        stream = io.BytesIO()
+        np.save(stream, array)
+        yield name, stream.getvalue()
+
+
+def open_index(
+    folder: str, digest: str | None = None, parts: Collection[Part] | None = None
+) -> WordIndex:
+    """Verify an index and map it into memory; raise ArtefactError if that is impossible.
+
+    Of the vectors and the codes, only `parts` are looked at; if None, all that the index has.
+    """
+    manifest = IndexManifest.read(folder, digest)
+    parts = manifest.parts if parts is None else parts
+    verify(folder, manifest.needed(parts))
+    try:
+        recorded = Tokenizer.of_record(manifest.tokenizer)
+        vocabulary = _open_words(folder, manifest.version, recorded)
+        arrays = {part: _mapped(folder, FILE_OF[part]) for part in parts if part != "search"}
+    except (
+        ArithmeticError,
+        KeyError,
+        IndexError,
+        MemoryError,
+        OSError,
+        ValueError,
+        pa.ArrowException,
+    ):
+        raise ArtefactError("holds files that cannot be read; build it again") from None
+    kinds: dict[Part, tuple[str, tuple[int, int]]] = {
+        "vectors": ("<f4", (manifest.words, manifest.dimensions)),
+        "codes": ("<u8", (manifest.words, manifest.bits // 64)),
+    }
+    if len(vocabulary) != manifest.words or any(
+        (array.dtype, array.shape) != (np.dtype(kinds[part][0]), kinds[part][1])
+        for part, array in arrays.items()
+    ):
+        raise ArtefactError(f"holds files of other sizes than its {MANIFEST} says; build it again")
+    lists = partial(_mapped_lists, f"{folder}/{SEARCH}") if "search" in parts else None
+    return WordIndex(manifest, vocabulary, arrays.get("vectors"), arrays.get("codes"), lists)
+
+
+def _mapped_lists(path: str) -> InvertedLists:
+    from ..search.inverted_lists import mapped
+
+    return mapped(path)
+
+
+def _open_words(folder: str, version: int, tokenizer: Tokenizer) -> Words:
+    """Map the words; raise an error of NumPy's or Arrow's if their files are of another kind."""
+    words, numbers = WORDS[version]
+    if version == VERSION:
+        return WordTable(_mapped(folder, words), _mapped(folder, numbers))
+    with pa.memory_map(f"{folder}/{words}") as source:
+        table = pa.ipc.open_file(source).read_all()
+    # One chunk each; putting chunks together would copy them out of the map.
+    terms, hashes = (table[name].chunk(0) for name in ("word", "hash"))
+    slots = _mapped(folder, numbers)
+    if not _is_table(terms, hashes, slots):
+        raise ValueError
+    return Vocabulary.mapped(terms, hashes.to_numpy(), slots, tokenizer)
+
+
+def _mapped(folder: str, name: str) -> npt.NDArray[Any]:
+    """Map an array of numbers; raise ValueError for any other file.
+
+    NumPy would parse the header as an expression of Python's, of any depth.
+    """
+    with open(f"{folder}/{name}", "rb") as stream:
+        header = _HEADER.match(stream.read(_LARGEST_HEADER))
+    if header is None or 10 + int.from_bytes(header[1], "little") != header.end():
+        raise ValueError
+    shape = tuple(int(size) for size in header[3].split(b",") if size.strip())
+    array: npt.NDArray[Any] = np.memmap(
+        f"{folder}/{name}", np.dtype(header[2].decode()), "r", header.end(), shape
+    )
+    return array.view(np.ndarray)
+
+
+def _is_table(terms: pa.Array, hashes: pa.Array, slots: npt.NDArray[np.int32]) -> bool:
+    """Return whether a look-up in these arrays stays within them, and ends."""
+    kinds = (pa.large_string(), pa.uint64())
+    if (terms.type, hashes.type) != kinds or terms.null_count or hashes.null_count:
+        return False
+    terms.validate(full=True)
+    whole = slots.dtype == np.dtype("<i4") and slots.ndim == 1
+    size = len(slots)
+    return (
+        whole
+        and 0 < len(terms) < size
+        and size & (size - 1) == 0
+        and int(slots.min()) == -1
+        and np.array_equal(np.sort(slots[slots >= 0]), np.arange(len(terms)))
+    )

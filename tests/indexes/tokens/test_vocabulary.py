@@ -1,0 +1,122 @@
+"""The vocabulary: its look-up is a dict's, its refusals say what to do."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections import Counter
+from itertools import chain
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quietcorpus.indexes.tokens.tokenizer import tokenize
+from quietcorpus.indexes.tokens.tokenizers import UNICODE_WORDS
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary, VocabularyError, document_frequencies
+
+words = st.text(st.sampled_from("abc\u00e9\u4e2d"), min_size=1, max_size=4)
+terms = st.lists(words, min_size=1, max_size=40, unique=True)
+documents = st.lists(st.lists(words, max_size=12), max_size=6)
+
+
+@settings(max_examples=300)
+@given(terms=terms, documents=documents)
+def test_look_up_is_a_dicts(terms: list[str], documents: list[list[str]]) -> None:
+    # Kills: a hash taken for equality, a prefix taken for a word, a probe that stops too early or
+    # starts in another slot, unknown words kept.
+    numbers = {term: i for i, term in enumerate(terms)}
+    offsets, ids = Vocabulary(terms).look_up(tokenize(pa.array([" ".join(d) for d in documents])))
+    expected = [[numbers[w] for w in document if w in numbers] for document in documents]
+    assert np.diff(offsets).tolist() == [len(row) for row in expected]
+    assert ids.tolist() == list(chain.from_iterable(expected))
+    assert (offsets.dtype, ids.dtype) == (np.int64, np.int32)
+
+
+def test_many_terms_and_near_misses() -> None:
+    # Long probes: 50,000 terms, and as many words that are not among them.
+    letters = "abcdefghij"
+    spelled = ["".join(letters[int(d)] for d in str(i)) for i in range(100_000)]
+    vocabulary = Vocabulary(spelled[::2])
+    offsets, ids = vocabulary.look_up(tokenize(pa.array([" ".join(spelled), " ".join(spelled)])))
+    assert offsets.tolist() == [0, 50_000, 100_000]
+    np.testing.assert_array_equal(ids, np.tile(np.arange(50_000), 2))
+
+
+def test_words_with_one_hash_are_told_apart() -> None:
+    # Kills: equal hashes taken for equal words, in the table and beside it.
+    terms = pa.array(["one", "two"], pa.large_string())
+    slots = np.array([0, 1, -1, -1], dtype=np.int32)
+    vocabulary = Vocabulary.mapped(terms, np.zeros(2, dtype=np.uint64), slots, UNICODE_WORDS)
+    tokens = tokenize(pa.array(["one two three"]))
+    same = tokens._replace(hashes=np.zeros_like(tokens.hashes))
+    assert vocabulary.look_up(same)[1].tolist() == [0, 1]
+    assert vocabulary.look_up(same, unknown=True)[1].tolist() == [0, 1, -1]
+
+
+@pytest.mark.parametrize(
+    ("terms", "message"),
+    [
+        ([], "holds no terms"),
+        (["a", "b", "a"], r"holds 'a' more than once \(1 terms are repeated\); list every term"),
+        (["b", "a", "b", "a", "c"], r"more than once \(2 terms are repeated\)"),
+        (["ok", ""], "holds '', which the tokeniser unicode-words-v2 never yields"),
+        (["ok", "Two"], "holds 'Two'"),
+        (["ok", "two words"], r"holds 'two words'.*\(1 such terms\); give lower-case words"),
+        (["ok", "mp3", "7", "a_b"], r"holds 'mp3'.*\(3 such terms\)"),
+        (["me@example.com"], "never yields"),
+        (["www.example.com"], "never yields"),
+        (["'tis"], "never yields"),
+        (["tis'"], "never yields"),
+        (["don\u2019t"], "never yields"),
+        (["cafe\u0301"], "never yields"),
+        (["\u0301a"], "never yields"),
+        (["\ufb01nd"], "never yields"),
+        (["a "], "never yields"),
+        (["a\nb"], "never yields"),
+    ],
+    ids=str,
+)
+def test_refusals(terms: list[str], message: str) -> None:
+    with pytest.raises(VocabularyError, match=message):
+        Vocabulary(terms)
+
+
+def test_accented_and_foreign_terms_are_accepted() -> None:
+    accepted = ["caf\u00e9", "na\u00efve", "\ud55c\uad6d", "\u4e2d\u6587", "don't", "stra\u00dfe"]
+    assert len(Vocabulary(accepted)) == 6
+
+
+@given(terms=terms)
+def test_pickling_keeps_everything(terms: list[str]) -> None:
+    vocabulary = Vocabulary(terms)
+    copy = pickle.loads(pickle.dumps(vocabulary))
+    assert copy.terms.to_pylist() == terms
+    assert copy.digest == vocabulary.digest
+    assert len(copy) == len(vocabulary) == len(terms)
+    tokens = tokenize(pa.array([" ".join(terms)]))
+    np.testing.assert_array_equal(copy.look_up(tokens)[1], np.arange(len(terms)))
+
+
+def test_the_digest_is_of_terms_in_order() -> None:
+    # The stage's key depends on it: another order is another map from numbers to words.
+    digests = {
+        Vocabulary(terms).digest
+        for terms in (["a", "b"], ["b", "a"], ["ab"], ["a", "b", "c"], ["a"])
+    }
+    assert len(digests) == 5
+    assert Vocabulary(["a", "b"]).digest == hashlib.sha256(b"a\nb").hexdigest()
+
+
+@settings(max_examples=300)
+@given(documents=documents)
+def test_document_frequencies_count_a_document_once(documents: list[list[str]]) -> None:
+    # Kills: tokens counted instead of documents, documents that share a word merged.
+    expected = Counter(chain.from_iterable(set(document) for document in documents))
+    distinct, counts = document_frequencies(
+        tokenize(pa.array([" ".join(d) for d in documents], pa.string()))
+    )
+    assert dict(zip(distinct.to_pylist(), counts.tolist(), strict=True)) == dict(expected)
+    assert len(set(distinct.to_pylist())) == len(distinct)
