@@ -24,9 +24,9 @@ import numpy as np
 from quietcorpus.evaluation.recall import noisy_queries
 from quietcorpus.indexes.search.euclidean import EuclideanSearch
 from quietcorpus.indexes.search.inverted_lists import train
-from quietcorpus.indexes.search.methods import code_search, vector_search
 from quietcorpus.indexes.search.protocol import EXACT, Search, SearchEngine, Searching
 from quietcorpus.indexes.vectors import read
+from quietcorpus.indexes.words.searches import code_search, vector_search
 
 BATCH, SMALL, BITS = 2048, 100, 256
 EPSILONS = (5.0, 10.0, 20.0)

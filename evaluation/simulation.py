@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.indexes.search.hamming import HammingSearch
-from quietcorpus.indexes.search.methods import vector_search
 from quietcorpus.indexes.search.protocol import EXACT, Search, VectorSearch
 from quietcorpus.indexes.search.within import Within
+from quietcorpus.indexes.words.searches import vector_search
 from quietcorpus.indexes.words.word_index import WordIndex
 from quietcorpus.mechanisms.words.mechanism import DrawnWord, NoisyWord, WordMechanism
 

@@ -219,12 +219,12 @@ def of_lengths(patch: pytest.MonkeyPatch) -> None:
 
 def of_one_word(patch: pytest.MonkeyPatch) -> None:
     """One word is always kept."""
-    own = WordPrivatizer._drawn
+    own = WordPrivatizer._replace
 
-    def drawn(privatizer: WordPrivatizer, words: Any, *given: Any) -> Any:
+    def replaced(privatizer: WordPrivatizer, words: Any, *given: Any) -> Any:
         return np.where(words == 3, 3, own(privatizer, words, *given)).astype(np.int32)
 
-    patch.setattr(WordPrivatizer, "_drawn", drawn)
+    patch.setattr(WordPrivatizer, "_replace", replaced)
 
 
 def of_signs(patch: pytest.MonkeyPatch) -> None:

@@ -12,12 +12,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quietcorpus.indexes.search.methods import part_search
 from quietcorpus.indexes.search.protocol import ENGINES, EXACT, SearchEngine, SearchError, Searching
 from quietcorpus.indexes.search.within import Within
 from quietcorpus.indexes.tokens.arrow_arrays import as_numbers, as_strings
 from quietcorpus.indexes.tokens.tokenizers import UNICODE_WORDS, Tokenizer
 from quietcorpus.indexes.words.manifest import Part
+from quietcorpus.indexes.words.searches import part_search
 from quietcorpus.indexes.words.word_index import WordIndex
 from quietcorpus.mechanisms.accounting.guarantees import MetricPrivacy
 from quietcorpus.mechanisms.encoding import Value

@@ -26,7 +26,6 @@ from quietcorpus.evaluation.recall import Recall, noisy_queries
 from quietcorpus.evaluation.simulation import simulator
 from quietcorpus.evaluation.solver import TRIALS, Solution, solve
 from quietcorpus.evaluation.tallies import child
-from quietcorpus.indexes.search.methods import vector_search
 from quietcorpus.indexes.search.protocol import (
     DEFAULT_PROBES,
     EXACT,
@@ -35,6 +34,7 @@ from quietcorpus.indexes.search.protocol import (
     Searching,
     VectorSearch,
 )
+from quietcorpus.indexes.words.searches import vector_search
 from quietcorpus.indexes.words.word_index import WordIndex
 from quietcorpus.mechanisms.words.document_loss import LARGEST_DELTA, LARGEST_WORDS, LEAST_DELTA
 from quietcorpus.transforms.errors import InputError, shown

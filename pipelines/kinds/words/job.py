@@ -16,11 +16,11 @@ from quietcorpus.evaluation.calibration import choose_words, measure
 from quietcorpus.evaluation.recall import noisy_queries, recall
 from quietcorpus.evaluation.simulation import simulator
 from quietcorpus.indexes.search.faiss_library import faiss
-from quietcorpus.indexes.search.methods import vector_search
 from quietcorpus.indexes.search.protocol import EXACT, Search, VectorSearch
 from quietcorpus.indexes.tokens.languages import LANGUAGES
 from quietcorpus.indexes.tokens.vocabulary import some_of
 from quietcorpus.indexes.words.manifest import IndexManifest
+from quietcorpus.indexes.words.searches import vector_search
 from quietcorpus.indexes.words.word_index import WordIndex
 from quietcorpus.mechanisms.accounting.guarantees import MetricPrivacy, Spending, round_up
 from quietcorpus.mechanisms.words.document_loss import WordLaw

@@ -22,8 +22,8 @@ from quietcorpus.evaluation.attacks.word_laws import (
     hamming,
     signs,
 )
-from quietcorpus.indexes.search.methods import code_search, vector_search
 from quietcorpus.indexes.search.protocol import EXACT
+from quietcorpus.indexes.words.searches import code_search, vector_search
 from quietcorpus.mechanisms.words.tem import TruncatedExponential
 from quietcorpus.mechanisms.words.word_exponential import WordExponential
 

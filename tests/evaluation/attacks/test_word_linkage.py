@@ -19,8 +19,8 @@ from quietcorpus.evaluation.attacks.word_linkage import (
     classes,
 )
 from quietcorpus.evaluation.features import counted
-from quietcorpus.indexes.search.methods import code_search, vector_search
 from quietcorpus.indexes.search.protocol import EXACT
+from quietcorpus.indexes.words.searches import code_search, vector_search
 from quietcorpus.mechanisms.words.word_exponential import WordExponential
 
 PLACES = np.array([[0.0], [0.5], [1.5], [4.0], [5.0]], dtype=np.float32)

@@ -16,8 +16,8 @@ from quietcorpus.indexes.search import euclidean_integers, integer_product
 from quietcorpus.indexes.search.euclidean import EuclideanSearch, score_error
 from quietcorpus.indexes.search.euclidean_integers import FEWEST_QUERIES, IntegerSearch
 from quietcorpus.indexes.search.integer_product import GRAPH, IntegerProduct
-from quietcorpus.indexes.search.methods import vector_search
 from quietcorpus.indexes.search.protocol import EXACT
+from quietcorpus.indexes.words.searches import vector_search
 
 Array = np.ndarray
 
@@ -133,7 +133,7 @@ def test_without_the_library_the_words_are_the_same(monkeypatch: pytest.MonkeyPa
     integer_product._session.cache_clear()
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     np.testing.assert_array_equal(IntegerSearch(vectors).nearest(queries), expected)
-    monkeypatch.setattr("quietcorpus.indexes.search.methods.is_installed", lambda: False)
+    monkeypatch.setattr("quietcorpus.indexes.words.searches.is_installed", lambda: False)
     without = vector_search(EXACT, vectors)
     assert type(without) is EuclideanSearch
     monkeypatch.undo()

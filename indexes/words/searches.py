@@ -7,17 +7,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from .euclidean import EuclideanSearch
-from .euclidean_integers import IntegerSearch
-from .faiss_flat import BinaryFlatSearch, FlatSearch, GpuFlatSearch
-from .faiss_ivf import ListSearch
-from .hamming import HammingSearch
-from .integer_product import is_installed
-from .inverted_lists import InvertedLists
-from .protocol import DEFAULT_PROBES, Search, SearchEngine, SearchError, Searching, VectorSearch
+from ..search.euclidean import EuclideanSearch
+from ..search.euclidean_integers import IntegerSearch
+from ..search.faiss_flat import BinaryFlatSearch, FlatSearch, GpuFlatSearch
+from ..search.faiss_ivf import ListSearch
+from ..search.hamming import HammingSearch
+from ..search.integer_product import is_installed
+from ..search.inverted_lists import InvertedLists
+from ..search.protocol import (
+    DEFAULT_PROBES,
+    Search,
+    SearchEngine,
+    SearchError,
+    Searching,
+    VectorSearch,
+)
 
 if TYPE_CHECKING:
-    from ..words.word_index import WordIndex
+    from .word_index import WordIndex
 
 
 def part_search(searching: Searching, index: WordIndex, part: str) -> Search:
