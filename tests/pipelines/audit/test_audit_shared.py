@@ -29,7 +29,7 @@ BEGIN = "## What each audit shares\n\n"
 OTHERS = " of other parameters"
 APART = "## What no audit executes"
 
-STATEMENTS = {"accounting", "document_loss", "pool_size", "word_loss"}
+STATEMENTS = {"accounting", "document_loss", "pool_size", "registry", "word_loss"}
 """A folder and modules of `mechanisms` that compute statements, and draw and clip nothing."""
 PRIVATE = (
     *("codebook", "histogram", "privatizers", "term_sums", "tokens", "users", "vocabulary"),
@@ -74,7 +74,7 @@ EXCEPTIONS: dict[str, Reason] = {
     rf"mechanisms\.bags\.bag_of_words:BagOfWords\.\w+{OTHERS}": FEW,
     r"transforms\..*\.(__init__|expand|process|start_bundle)": SPLIT,
     r"transforms\.privatizers\.\w+:\w+\.(take|words)": SPLIT,
-    r"mechanisms\..*\.(guarantee|papers_epsilon|idle|expected_noise_terms)": CARD,
+    r"mechanisms\..*\.(guarantee|notes|papers_epsilon|idle|expected_noise_terms)": CARD,
     r"mechanisms\.users\.skip_gram:device_name": CARD,
     r"transforms\..*[:.](fields|guarantee|embedding_field|_vector_field)": CARD,
     r"mechanisms\.keystream:ReleaseKey\.(derive|fingerprint|naming|sealing)": KEYS,
