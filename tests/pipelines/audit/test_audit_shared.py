@@ -76,6 +76,11 @@ EXCEPTIONS: dict[str, Reason] = {
     r"transforms\.privatizers\.\w+:\w+\.(take|words)": SPLIT,
     r"mechanisms\..*\.(guarantee|notes|papers_epsilon|idle|expected_noise_terms)": CARD,
     r"mechanisms\.users\.skip_gram:device_name": CARD,
+    rf"mechanisms\.words\.mechanism:WordMechanism\.__post_init__({OTHERS})?": CARD,
+    rf"mechanisms\.words\.mechanism:(LawDrawer|TableDrawer)\.\w+{OTHERS}": Reason(
+        "A drawer keeps tables of the words that it met; what draws from them is compared.",
+        "mechanisms/words/test_distance_draws.py: test_draws_follow_the_law_and_no_other",
+    ),
     r"transforms\..*[:.](fields|guarantee|embedding_field|_vector_field)": CARD,
     r"mechanisms\.keystream:ReleaseKey\.(derive|fingerprint|naming|sealing)": KEYS,
     r"mechanisms\.keystream:Keystream\.digest": KEYS,

@@ -43,7 +43,8 @@ OTHER = (
     r"(words\.(word_loss|document_loss)|digits):.*",
     r"bags\.decompression:.*",  # its tables follow noisy counts, which go by the key
     r"bags\.bags:_?permute",  # rows come in no order of ours
-    r".*\.(guarantee|papers_epsilon|concentrated|idle|spent|noise_multipliers)",
+    r".*\.(guarantee|notes|papers_epsilon|concentrated|idle|spent|noise_multipliers)",
+    r"words\.mechanism:WordMechanism\.__post_init__",
 )
 """What a release of files has besides: its key, and what its card states."""
 
