@@ -30,7 +30,7 @@ _MOST_COUNT, _MOST_KNOWN, _MOST_REST = 255, 8, 500
 _LEAST_MEAN, _LARGEST_MEAN, _LEVELS, _ROUNDS = 1e-3, 1e3, 256, 60
 _LEAST_UNKNOWN = 0.02  # of a sentence: roundings, and clipping of single sentences
 _QUANTILES = 16  # of the length of Euclidean noise; 64 find as much
-_NODES, _REACH = 128, 8  # of a tabulated density, which ends at so many deviations
+_NODES, _REACH = 128, 8  # nodes of a tabulated density, and the deviations at which it ends
 _LEAST_LEVEL = 0.002  # of a sentence's variance in a direction, of the mean over directions
 _DRAWN_IN = 0.6  # .3 to .8 find as much
 _LEAST_CHANCE = 1e-300
@@ -191,7 +191,7 @@ def euclidean_noises(rate: float, dimensions: int) -> npt.NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class _Asked:
-    """What is known of some documents by m sentences each, along axes of two variances.
+    """The known means of m sentences of some documents, along axes of two variances.
 
     Attributes:
         facts: (b, d), the means of the known sentences.
@@ -224,7 +224,7 @@ class _Asked:
 
 
 class _Levels(NamedTuple):
-    """What the attacker on half of the documents goes by, along the axes of `_two_levels`."""
+    """The data of the attacker on half of the documents, along the axes of `_two_levels`."""
 
     facts: npt.NDArray[np.float64]
     rows: npt.NDArray[np.float64]

@@ -2,8 +2,8 @@
 
 At the optimum of a regularised logistic regression the coefficients of class c are a sum over the
 documents learnt from: strength * ([label is c] - Pr[c]) times the released features. So the
-model's log-odds on originals are linear in who was learnt from, and all of them are looked at
-together. What one document's own answer says of it is little, if many resemble it.
+model's log-odds on originals are linear in who was learnt from, and the attacker uses all of them
+together: one document's own answer tells little about it where many resemble it.
 """
 
 from __future__ import annotations

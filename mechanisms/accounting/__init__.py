@@ -1,1 +1,1 @@
-"""What releases cost, alone and together."""
+"""The costs of releases, alone and together."""

@@ -1,1 +1,1 @@
-"""What a user contributes, and its clipping."""
+"""The contributions of users, and their clipping."""

@@ -7,6 +7,7 @@ read as the exact decimal that was written.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
@@ -38,9 +39,10 @@ def check_kept(text: str, id_column: str | None, keep: Sequence[str]) -> None:
     """
     if text in keep:
         raise of_key("keep", f"{shown(text)} is the text; it is never copied to a release")
+    columns, given, alike = registry.columns(), Counter(keep), Counter(map(folded, {*keep}))
     for name in keep:
-        reserved = registry.columns() | ({"id"} if name != id_column else set())
-        if name in reserved or keep.count(name) > 1:
+        reserved = columns | ({"id"} if name != id_column else set())
+        if name in reserved or given[name] > 1:
             raise of_key(
                 "keep", f"{shown(name)} is a name that releases use themselves, or is given twice"
             )
@@ -48,8 +50,7 @@ def check_kept(text: str, id_column: str | None, keep: Sequence[str]) -> None:
             raise of_key(
                 "keep", f"{shown(name)} reads like a name that releases use themselves; rename it"
             )
-        others = [one for one in keep if one != name]
-        if folded(name) in map(folded, others):
+        if alike[folded(name)] > 1:
             raise of_key("keep", f"{shown(name)} reads like another of these names; rename one")
 
 

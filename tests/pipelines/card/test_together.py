@@ -29,7 +29,7 @@ NOISE = Concentrated(Fraction(1, 50))
 
 
 def stated(guarantee: Guarantee, noise: Concentrated | None = None) -> dict[str, Any]:
-    """What an artefact states, with the epsilon that its noise costs, if it has any."""
+    """The numbers that an artefact states, and the epsilon that its noise costs, if it has any."""
     if noise is not None:
         assert isinstance(guarantee, DocumentPrivacy | UserPrivacy)
         epsilon = gaussian_epsilon(noise.rho, guarantee.delta - noise.delta)
