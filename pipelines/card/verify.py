@@ -134,7 +134,10 @@ def _check_card(output: str, card: Card, content: bytes) -> None:
         block = read_back(card.mechanism)
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise InputError(f"{uri}: mechanism: {error}") from None
-    check_facts(uri, card, block)
+    try:
+        check_facts(uri, card, block)
+    except (ArithmeticError, LookupError, TypeError, ValueError):
+        raise InputError(f"{uri}: its numbers cannot be") from None
     if check := registry.part(card.mechanism.kind, "check"):
         try:
             check(output, card)
@@ -166,10 +169,11 @@ def _written_again(output: str, card: Card, pages: Mapping[str, bytes]) -> tuple
     rows = page.first_rows(
         card.mechanism, card.files, lambda one: [read_listed(output, files[one.path])]
     )
-    for name, text in {
-        layout.README: readme.render(card),
-        layout.PAGE: page.render(card, rows),
-    }.items():
+    try:
+        texts = {layout.README: readme.render(card), layout.PAGE: page.render(card, rows)}
+    except (ArithmeticError, LookupError, TypeError, ValueError):
+        raise InputError(f"{uri}: its numbers cannot be") from None
+    for name, text in texts.items():
         if pages.get(name) != text.encode():
             raise InputError(f"{output}/{name}: not the text that follows from {layout.CARD}")
     return ()

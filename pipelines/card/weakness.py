@@ -26,7 +26,7 @@ from ..environment.keys import is_weak
 from ..schema.values import REASONS, Reason, remedied
 from .model import Meaning, UsedArtefact
 from .odds import factor
-from .parameters import EXACT, RATIONAL
+from .parameters import EXACT, RATIONAL, stated_guarantee
 
 MOST_EPSILON = Fraction(10)
 MOST_DELTA = Fraction(1, 10**5)
@@ -126,14 +126,27 @@ def _of_delta(what: str, delta: Fraction, key: str) -> list[Weakness]:
     return [Weakness(said, f"lower {key}")]
 
 
+_JUDGED = {name + form for name in ("epsilon", "delta") for form in ("", EXACT)}
+
+
 def _of_inherited(artefact: UsedArtefact) -> list[Weakness]:
     """Judge a private artefact by its epsilon and delta, unless they are of metric privacy.
 
-    Where a number is stated as a rational too, the larger of the two counts.
+    Where a number is stated as a rational too, the larger of the two counts. Numbers of any other
+    name may be a cost, and are judged as one that is too high.
     """
-    numbers = (artefact.guarantee or {}).get("parameters")
-    if not isinstance(numbers, dict) or "metric" in numbers:
+    promised = artefact.guarantee or {}
+    numbers, own = promised.get("parameters"), stated_guarantee(promised.get("parameters"))
+    if not isinstance(numbers, dict) or isinstance(own, MetricPrivacy):
         return []
+    if own is None and "metric" in numbers and "metric" in str(promised.get("definition")):
+        return []
+    if own is None and not all(isinstance(numbers[key], str) for key in numbers.keys() - _JUDGED):
+        said = (
+            f"the people whose data the {artefact.name} was made from: it came with numbers that "
+            "are in no known form"
+        )
+        return [Weakness(said, f"take an {artefact.name} that states epsilon and delta alone")]
     for name, most, unstated in (("epsilon", MOST_EPSILON, None), ("delta", MOST_DELTA, 0)):
         exact = numbers.get(name + EXACT, 0)
         worth = max(_number(numbers.get(name, unstated)), _number(exact))

@@ -214,13 +214,24 @@ class WordEmbeddingsMechanism(Mechanism):
             return max(norms.values(), default=0) == STEPS and norms.keys() == self._names
         given, taken = self.training or {}, self.steps_taken or 0
         names = [group.name for group in self.groups]
-        lasts = [group.last_step for group in self.groups]
-        rate, rates = Fraction(given["lot"], self.users), [g.sampling_rate for g in self.groups]
+        rate = Fraction(given["lot"], self.users)
+        courses = [(Fraction(group.sampling_rate), group.last_step) for group in self.groups]
+        # Of smaller budgets, users take part to the end at a lower rate, or leave earlier, or never
+        # take part.
+        leave = given["participation"] == "steps"
         return (
             self.lot == given["lot"]
             and taken == given.get("stop_after", given["steps"])
-            and max(lasts) == taken
-            and max(map(Fraction, rates)) == rate
+            and (rate, taken) in courses
+            and all(
+                (own, last) == (0, 0)
+                or (
+                    own == rate and 0 < last <= taken
+                    if leave
+                    else 0 < own <= rate and last == taken
+                )
+                for own, last in courses
+            )
             and len(set(names)) == len(names)
             and set(names) == self._names
         )

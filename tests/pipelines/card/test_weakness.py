@@ -88,13 +88,13 @@ def test_delta_of_users() -> None:
     assert "delta, 0.01, is not below 1 / users" in of_users(Fraction(1, 100), 100)[0].said
 
 
-def index(parameters: Any) -> UsedArtefact:
+def index(parameters: Any, definition: str = "d") -> UsedArtefact:
     return UsedArtefact(
         name="index",
         uri="i",
         digest="d",
         provenance="private",
-        guarantee={"parameters": parameters, "statement": "s"},
+        guarantee={"definition": definition, "parameters": parameters, "statement": "s"},
     )
 
 
@@ -113,13 +113,29 @@ def test_an_artefact_that_cost_much(total: Guarantee, epsilon: Any) -> None:
 )
 def test_an_artefact_of_which_nothing_is_said(parameters: Any) -> None:
     # Kills: an epsilon per unit of distance that is taken for a loss; a crash.
-    assert said(MetricPrivacy("m", Fraction(50)), index(parameters)) == []
+    artefact = index(parameters, "metric differential privacy")
+    assert said(MetricPrivacy("m", Fraction(50)), artefact) == []
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"epsilon": 1e6, "metric": "none"},
+        {"epsilon": 1, "Delta": 0.9},
+        {"epsilon": 0.1, "epsilon a day": 1000},
+        {"epsilon": 1, "of most users": {"epsilon": 1e9}},
+    ],
+)
+def test_an_artefact_whose_numbers_have_other_names(parameters: Any) -> None:
+    # Kills: a cost under a name that no rule looks at.
+    (line,) = said(MetricPrivacy("m", Fraction(1)), index(parameters))
+    assert line.startswith("the people whose data the index was made from: ")
 
 
 def test_an_artefact_whose_cost_is_not_known_or_whose_delta_is_large() -> None:
     # Kills: another notion of privacy, and a delta, by which anything passes.
     total = MetricPrivacy("m", Fraction(1))
-    assert said(total, index({"rho": 1}))[0].endswith("the epsilon that it came with is no number")
+    assert said(total, index({"rho": 1}))[0].endswith("numbers that are in no known form")
     assert "delta that it came with is 0.9" in said(total, index({"epsilon": 1, "delta": 0.9}))[0]
 
 
