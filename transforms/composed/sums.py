@@ -50,10 +50,13 @@ Part = tuple[Sum, Coverage]
 """An exact sum over some documents, and which they are."""
 
 
-def coverages(documents: Documents, column: str, key: ReleaseKey) -> Coverage:
+def coverages(
+    documents: Documents, column: str, key: ReleaseKey, others: Iterable[bytes]
+) -> Coverage:
     """Return what each document of a batch adds to the coverage of a sum, uint64 (n, 5).
 
-    `column` is the field of the ids.
+    `column` is the field of the ids, and `others` has what the sum reads of each document beside
+    its text: two states of a corpus that differ there alone have independent noise, too.
     """
     assert documents.ids is not None
     size = len(documents.ids)
@@ -63,8 +66,8 @@ def coverages(documents: Documents, column: str, key: ReleaseKey) -> Coverage:
     offset = documents.texts.offset
     ends = np.frombuffer(bounds, np.int64)[offset : offset + size + 1].tolist()
     contents = (
-        len(own).to_bytes(8, "little") + own + bytes(view[a:b])
-        for own, (a, b) in zip(documents.ids, itertools.pairwise(ends), strict=True)
+        len(own).to_bytes(8, "little") + own + other + bytes(view[a:b])
+        for own, other, (a, b) in zip(documents.ids, others, itertools.pairwise(ends), strict=True)
     )
     digests = key.stage("rows", 1).addresses("", [0] * size, contents)
     return np.column_stack([np.ones(size, np.uint64), ids, digests])
@@ -72,7 +75,9 @@ def coverages(documents: Documents, column: str, key: ReleaseKey) -> Coverage:
 
 def coverage(documents: Documents, column: str, key: ReleaseKey) -> Coverage:
     """Return what a batch adds to the coverage of a sum."""
-    found: Coverage = coverages(documents, column, key).sum(axis=0, dtype=np.uint64)
+    assert documents.ids is not None
+    nothing = [b""] * len(documents.ids)
+    found: Coverage = coverages(documents, column, key, nothing).sum(axis=0, dtype=np.uint64)
     return found
 
 

@@ -116,9 +116,14 @@ class _Reads:
     ) -> dict[bytes, Coverage]:
         """Return the documents of each user of a batch."""
         found: dict[bytes, Coverage] = defaultdict(lambda: np.zeros(5, np.uint64))
-        own = coverages(documents, self._column, self._release_key)
-        for user, one in zip(users, own, strict=True):
-            found[user or NOBODY] = found[user or NOBODY] + one
+        owners, groups = [user or NOBODY for user in users], self._users.numbers(documents)
+        others = (
+            owner.ljust(16, b"\0") + group.to_bytes(8, "little", signed=True)
+            for owner, group in zip(owners, groups, strict=True)
+        )
+        own = coverages(documents, self._column, self._release_key, others)
+        for owner, one in zip(owners, own, strict=True):
+            found[owner] = found[owner] + one
         return found
 
 

@@ -35,6 +35,32 @@ ROWS = [
 ]
 
 
+def test_noise_is_bound_to_users_and_their_groups() -> None:
+    # Kills: noise that two states of a corpus share under one release id, where they differ in who
+    # wrote a row or in a user's group alone: its difference would be the exact difference.
+    key, texts = ReleaseKey(os.urandom(32)), pa.array(["alpha beta"] * 3, pa.large_string())
+    found = set()
+    for by, groups in (
+        (["anna", "bob", None], ["most", "most", None]),
+        (["anna", "anna", None], ["most", "most", None]),
+        (["anna", "bob", "bob"], ["most", "most", None]),
+        (["anna", "bob", None], ["most", "least", None]),
+        (["bob", "anna", None], ["most", "most", None]),
+    ):
+        columns = pa.table(
+            {"by": pa.array(by), "plan": pa.array(groups), "id": pa.array(["a", "b", "c"])}
+        )
+        ids = [b"a", b"b", b"c"]
+        documents = Documents("", np.arange(3), texts, columns, ids=ids)
+        read = module._ReadShares(USERS, "id", lambda: key)
+        read.start_bundle()
+        held = sum(own[1] for _, own in read.process(documents, WORDS))
+        assert held[0] == 3
+        found.add((held[:3].tobytes(), held[3:].tobytes()))
+    assert len({ids for ids, _ in found}) == 1
+    assert len(found) == 5
+
+
 @pytest.mark.parametrize("size", [1, 5])
 def test_every_document_of_a_user_names_a_group(size: int) -> None:
     # Kills: documents without known words that are passed over, so that a user has a larger budget
