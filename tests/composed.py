@@ -20,8 +20,10 @@ from quietcorpus.beam import PrivatizeWords
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.compose.spec import RowsSpec
 from quietcorpus.transforms.composed.fields import canonical
-from quietcorpus.transforms.composed.sums import coverage
+from quietcorpus.transforms.composed.sums import coverage, coverages
+from quietcorpus.transforms.composed.users import NOBODY, owned
 from quietcorpus.transforms.reading.documents import Documents
+from quietcorpus.transforms.users.users import Users
 
 
 class Doc(NamedTuple):
@@ -56,9 +58,15 @@ def as_documents(docs: Sequence[dict[str, Any]]) -> Documents:
     return Documents("", np.arange(len(docs)), texts, pa.table(others), ids=ids)
 
 
-def bound_key(docs: Sequence[dict[str, Any]]) -> ReleaseKey:
-    """Return the key of sums over these documents, which all come in one batch."""
-    held = coverage(as_documents(docs), "number", release_key())
+def bound_key(docs: Sequence[dict[str, Any]], users: Users | None = None) -> ReleaseKey:
+    """Return the key of sums over these documents, or over their users, all in one batch."""
+    documents = as_documents(docs)
+    if users is None:
+        held = coverage(documents, "number", release_key())
+    else:
+        owners = [own or NOBODY for own in users.digests(documents, release_key())]
+        others = owned(users, documents, owners)
+        held = coverages(documents, "number", release_key(), others).sum(axis=0, dtype=np.uint64)
     return release_key().bound(held[3:].tobytes())
 
 

@@ -32,7 +32,7 @@ from ..users.cooccurrence import (
 from ..users.sparse_sums import Packed, pack, summed
 from ..users.training_shards import shard_of
 from ..users.user_vocabulary import BoundWords, UserWords, Words, weights_of
-from ..users.users import BoundedUsers, BoundShare, Share, counts, shares_of
+from ..users.users import BoundedUsers, BoundShare, Share, Users, counts, shares_of
 from ..vocabulary import KeySource
 from .sums import (
     Coverage,
@@ -97,6 +97,12 @@ class _ByUser(beam.PTransform):
         )
 
 
+def owned(users: Users, documents: Documents, owners: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield what a sum over users reads of each document beside its text: its user and group."""
+    for owner, group in zip(owners, users.numbers(documents), strict=True):
+        yield owner.ljust(16, b"\0") + group.to_bytes(8, "little", signed=True)
+
+
 class _Reads:
     """The common part of DoFns from a batch to (digest, (part, documents)) pairs."""
 
@@ -116,11 +122,8 @@ class _Reads:
     ) -> dict[bytes, Coverage]:
         """Return the documents of each user of a batch."""
         found: dict[bytes, Coverage] = defaultdict(lambda: np.zeros(5, np.uint64))
-        owners, groups = [user or NOBODY for user in users], self._users.numbers(documents)
-        others = (
-            owner.ljust(16, b"\0") + group.to_bytes(8, "little", signed=True)
-            for owner, group in zip(owners, groups, strict=True)
-        )
+        owners = [user or NOBODY for user in users]
+        others = owned(self._users, documents, owners)
         own = coverages(documents, self._column, self._release_key, others)
         for owner, one in zip(owners, own, strict=True):
             found[owner] = found[owner] + one

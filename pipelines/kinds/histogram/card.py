@@ -97,7 +97,8 @@ def check_stages(uri: str, card: Card, *stated: StatedEpsilon) -> None:
     for stage, one in zip(own, given, strict=True):
         if Fraction(stage.parameters.epsilon_exact) * one.share not in exacts(one.value or 0.0):
             raise InputError(f"{uri}: mechanism: {one.key} is not the budget's")
-        if Fraction(stage.parameters.delta_exact):
+        own_delta = getattr(stage.parameters, "delta_exact", "0")
+        if Fraction(own_delta):
             raise InputError(f"{uri}: budget: {stage.stage}: expected delta 0, got more")
     rows = [file.rows for file in card.files if file.path == layout.VOCABULARY]
     if rows != [mechanism.vocabulary_size]:

@@ -224,7 +224,7 @@ class WordEmbeddingsMechanism(Mechanism):
             and taken == given.get("stop_after", given["steps"])
             and (rate, taken) in courses
             and all(
-                (own, last) == (0, 0)
+                own == last == 0
                 or (
                     own == rate and 0 < last <= taken
                     if leave

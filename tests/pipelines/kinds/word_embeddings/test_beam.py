@@ -98,7 +98,9 @@ def exact(made: LearnEmbeddings, docs: Docs, vocabulary: Vocabulary) -> Sums:
 def learned(made: LearnEmbeddings, docs: Docs, vocabulary: Vocabulary) -> list[dict[str, Any]]:
     """Return the rows that the mechanism makes of these documents."""
     sums = pack(exact(made, docs, vocabulary))
-    noisy = made._kind.counting.noisy(0, sums, vocabulary, bound_key(docs))
+    noisy = made._kind.counting.noisy(
+        0, sums, vocabulary, bound_key(docs, made._kind.counting.users)
+    )
     words, vectors = made._kind.learned(vocabulary.terms.to_pylist(), noisy)
     rows = zip(words, vectors.tolist(), strict=True)
     return in_order([{"word": word, "vector": vector} for word, vector in rows])
@@ -143,7 +145,7 @@ def test_a_private_vocabulary_is_the_users_own(tmp_path: Path, made_of: Any, doc
     weights = weights_of((words for _, words in read.taken()), corpus.selection)
     stream = selection_stream(
         corpus.selection,
-        bound_key(docs),
+        bound_key(docs, corpus.users),
         {"users": corpus.users.stage_parameters},
         UNICODE_WORDS,
     )
