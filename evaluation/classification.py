@@ -67,7 +67,7 @@ def out_of_fold(
         folds: 2 or more; stratified.
         seed: the seed of the folds, and of the latent space.
         dimensions: None to learn from the features. Else the features are counts, and documents are
-            described by so many dimensions of a latent space, fitted to the other folds.
+            described by this number of dimensions of a latent space, fitted to the other folds.
 
     Raises:
         ValueError: one class, fewer documents than folds in a class or at all, or more dimensions

@@ -65,7 +65,7 @@ def map_letters(found: Ranked, gold: Ranked, words: Sequence[str]) -> npt.NDArra
     its edges) with those of a word of the gold list. It stands in for dpUGC's MAP-Char, whose rule
     the slides do not state, and does not give their numbers.
     """
-    pairs = [*map(_letters, words), frozenset[str]()]  # the last is no word's
+    pairs = [*map(_letters, words), frozenset[str]()]  # the last belongs to no word
     relevance = np.array(
         [
             [max(_dice(pairs[word], pairs[other]) for other in own) for word in listed]

@@ -79,7 +79,7 @@ def _noisy(
 
 
 def _cut(counts: sp.csr_array, length: int, generator: np.random.Generator) -> sp.csr_array:
-    """Cut documents of more than `length` tokens to so many, drawn without replacement."""
+    """Cut documents of more than `length` tokens to `length` of them, drawn without replacement."""
     cut = sp.csr_array(counts, dtype=np.int64, copy=True)
     for document in np.flatnonzero(cut.sum(axis=1) > length):
         own = slice(cut.indptr[document], cut.indptr[document + 1])

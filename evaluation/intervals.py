@@ -165,7 +165,7 @@ def of_power(
 
 
 def tells_power(others: int, rate: Fraction, confidence: float) -> bool:
-    """Return whether the low end of `of_power` can be above 0 with so many others."""
+    """Return whether the low end of `of_power` can be above 0 with this number of others."""
     return most_allowed(others, rate, (1 - confidence) / 4) >= 0
 
 

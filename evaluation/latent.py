@@ -12,7 +12,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 _SPARSE = 8
-"""Where fewer cells of a matrix than one in so many are filled, a sparse product is the faster."""
+"""Where fewer than one in `_SPARSE` cells of a matrix are filled, a sparse product is faster."""
 _MOST_CELLS = 1 << 27  # a gigabyte
 
 

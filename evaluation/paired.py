@@ -18,8 +18,8 @@ def of_paired_difference(
 
     The interval is Tango's (1998): it holds the differences that a score test does not reject. For
     a difference of zero, that test is McNemar's (1947) without a correction of continuity. Only
-    documents in which the two differ count for the difference, so that it is told with fewer
-    documents than by two intervals.
+    documents in which the two differ count for the difference, so that the interval detects it with
+    fewer documents than two intervals would.
 
     Args:
         one, other: bool (n,), n >= 1, for the same documents.

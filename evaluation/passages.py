@@ -7,7 +7,7 @@ from quietcorpus.compiled import compiled
 
 @compiled
 def is_passage(short, long, edits, column):  # type: ignore[no-untyped-def]
-    """Return whether at most so many edits make the short text of some passage of the long one.
+    """Return whether at most `edits` edits make the short text from a passage of the long one.
 
     An edit replaces, inserts or removes one word. The least number of edits is the last row's
     minimum in Sellers's table (1980, "The theory and computation of evolutionary distances"), whose

@@ -128,7 +128,7 @@ def membership_found(
     *,
     fresh: bool = False,
 ) -> Observation:
-    """Return how well members are told from others; `fresh` if what was attacked is no release.
+    """Return how well an attack separates members; `fresh` if it attacked something unreleased.
 
     The interval is the wider of Newcombe's and DeLong's.
     """
@@ -171,8 +171,8 @@ def classified(
 ) -> Iterator[Observation]:
     """Yield a classifier's scores, with intervals over documents.
 
-    After those of the original come those of the floor: of whoever always guesses the most frequent
-    label.
+    The scores of the original come first, then the floor: the scores of always guessing the most
+    frequent label.
 
     Args:
         subject: the subject of the observations.

@@ -21,7 +21,7 @@ from quietcorpus.mechanisms.words.mechanism import DrawnWord, NoisyWord, WordMec
 
 from .max_plus import GROUP, improve
 
-_DRAWS_AT_ONCE = 1024  # a group of rows of so many float32 stays in the first-level cache
+_DRAWS_AT_ONCE = 1024  # a group of rows of this number of float32 stays in the first-level cache
 _QUERIES_TOGETHER = 2048  # searches may be faster, the more queries they get
 _WORDS_AT_ONCE = 32 * GROUP  # with the draws, a tile that fits the second-level cache
 

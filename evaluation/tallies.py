@@ -16,7 +16,7 @@ WORDS_A_BLOCK = 64
 
 @dataclass(frozen=True)
 class Block:
-    """The words that one task measures, with noise of their own."""
+    """The words that one task measures, with separate noise."""
 
     number: int
     words: npt.NDArray[np.int64]
@@ -34,7 +34,7 @@ class DrawCounts:
 
 
 def blocks_of(words: npt.NDArray[np.int64], seed: np.random.SeedSequence) -> list[Block]:
-    """Divide words into blocks, each with a seed of its own."""
+    """Divide words into blocks, each with a separate seed."""
     return [
         Block(number, words[start : start + WORDS_A_BLOCK], child(seed, number))
         for number, start in enumerate(range(0, len(words), WORDS_A_BLOCK))
@@ -50,7 +50,7 @@ def child(seed: np.random.SeedSequence, number: int) -> np.random.SeedSequence:
 
 @dataclass(frozen=True)
 class BlockTask:
-    """The work on every block: so many draws for each epsilon and word, and their counts."""
+    """The work on every block: the draws for each epsilon and word, and their counts."""
 
     simulator: Simulator
     epsilons: tuple[float, ...]

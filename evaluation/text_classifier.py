@@ -26,7 +26,7 @@ class TextClassifier:
         self._count = len(tested)
         try:
             self._known = features.fit_transform(texts)
-        except ValueError:  # no word is known from so many texts
+        except ValueError:  # no word occurs in enough texts to be known
             return
         self._tested = features.transform(tested)
 

@@ -115,7 +115,7 @@ def length_ratio(original: sp.csr_array, released: sp.csr_array) -> float:
 def density_ratio(original: sp.csr_array, released: sp.csr_array) -> float:
     """Divide the released by the original mean of distinct terms a document.
 
-    Counts are integers (n, V) and (n', V), without duplicate entries; a stored zero is no term.
+    Counts are integers (n, V) and (n', V), without duplicate entries; a stored zero is not a term.
     """
     return float(
         _per_document(released, released.count_nonzero())

@@ -128,7 +128,7 @@ def check_listed(files: Any, names: Collection[str], optional: Collection[str] =
 def check_possible(
     content: Mapping[str, Any], whose: str, possible: Callable[[Mapping[str, Any]], bool]
 ) -> None:
-    """Raise ArtefactError unless every value that a release uses is of its kind.
+    """Raise ArtefactError unless every value that a release uses has the right type.
 
     `possible` tells so of a manifest's content, by a False or by an error of a missing or strange
     value. `whose` ends the sentence "values that no", as in "pool has".

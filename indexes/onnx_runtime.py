@@ -15,7 +15,7 @@ def onnxruntime() -> Any:
 
     Its official builds report their use to their maker over the network, and keep an identifier of
     the machine in the home folder, unless this variable is set when the module is first imported.
-    Whoever releases private texts must not find that out from a firewall.
+    Reports must stay off: users release private texts, and expect no such traffic.
 
     Raises ImportError if it is not installed.
     """

@@ -68,7 +68,7 @@ class ReleaseKey:
 
     @classmethod
     def fresh(cls) -> ReleaseKey:
-        """Draw a key that belongs to no release, for draws that nobody will release."""
+        """Draw a key that belongs to no release, for draws that are never released."""
         return cls(secrets.token_bytes(KEY_BYTES))
 
     def bound(self, digest: bytes) -> ReleaseKey:

@@ -97,7 +97,7 @@ def _of_type(name: str, value: Any, hint: Any) -> Any:
     items = next((one for one in options if get_origin(one) in (Sequence, Iterable)), None)
     if items is not None and (isinstance(value, Iterator | Set) or _is_array(value)):
         value = tuple(value)
-    if isinstance(value, str):  # of a class of its own, it could write itself otherwise
+    if isinstance(value, str):  # a subclass could write itself otherwise
         value = "".join(value)
     if items is not None and _is_collection(value):
         for item in value:
@@ -166,7 +166,7 @@ _CHECKS: dict[Any, Callable[[object], bool]] = {
 
 
 def _is_collection(value: object) -> bool:
-    """Return whether a value holds items, and is no text, mapping or table."""
+    """Return whether a value holds items, and is not a text, mapping or table."""
     if isinstance(value, str | bytes | bytearray | memoryview | Mapping):
         return False
     return isinstance(value, Sequence)
@@ -196,7 +196,7 @@ def _unfit(value: object, options: Sequence[Any]) -> str:
 
 
 def exact(number: Number) -> Fraction:
-    """Return the number as it is written; raise InputError if it is no number above zero."""
+    """Return the number as it is written; raise InputError unless it is a number above zero."""
     try:
         exact = Fraction(float.__repr__(number) if isinstance(number, float) else number)
     except (ValueError, OverflowError, ZeroDivisionError):
@@ -232,7 +232,7 @@ def given_mechanism(name: str, **options: Number | None) -> WordMechanism:
 
 
 def whole(least: int = 1, most: int | None = None, /, **given: object) -> None:
-    """Raise InputError for an argument that is no whole number in a range; None is left alone."""
+    """Raise InputError for an argument outside a range of whole numbers; None is left alone."""
     for name, value in given.items():
         if value is None:
             continue
@@ -247,7 +247,7 @@ def whole(least: int = 1, most: int | None = None, /, **given: object) -> None:
 
 
 def above_zero(**given: float | None) -> None:
-    """Raise InputError for an argument that is no number above zero; None is left alone."""
+    """Raise InputError for an argument that is not a number above zero; None is left alone."""
     for name, value in given.items():
         if value is None:
             continue
@@ -265,7 +265,7 @@ def between_0_and_1(**given: float) -> None:
 
 
 def tokenizer_and_language(tokenizer: str, language: str | None) -> tuple[Tokenizer, str | None]:
-    """Return an artefact's tokeniser, and its language where that is no part of the rule."""
+    """Return an artefact's tokeniser, and its language where the rule does not include it."""
     from quietcorpus.indexes.tokens.languages import LANGUAGES
     from quietcorpus.indexes.tokens.tokenizers import Tokenizer
 

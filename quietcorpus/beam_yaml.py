@@ -42,7 +42,7 @@ class _Named(beam.PTransform):
         self._errors = handling["output"] if handling else None
         if self._errors is not None and self._errors in _OUTPUTS:
             raise InputError(f"error_handling: {self._errors} names another output; choose another")
-        # What is left out has the transform's own default.
+        # The transform has a default for each option that is left out.
         said = {name: value for name, value in given.items() if value is not None}
         plain = {name: _plain(value) for name, value in said.items()}
         self._transform = make(**plain, errors="collect" if self._errors else "raise")

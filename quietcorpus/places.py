@@ -46,7 +46,7 @@ def _change() -> Callable[[], None]:
                 root.removeHandler(handler)
         if not is_set:
             os.environ.pop(_OPENMP, None)
-        if method is None:  # the first bar of tqdm's sets it, so that nobody else could any more
+        if method is None:  # tqdm's first bar sets it, and then no other code could
             multiprocessing.set_start_method(None, force=True)
 
     return undo

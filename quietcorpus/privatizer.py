@@ -36,17 +36,17 @@ if TYPE_CHECKING:
 
 
 _TRIED = 5
-"""One in so many of a thousand words is tried."""
+"""Of a thousand words, one in `_TRIED` is tried."""
 _MOST_UNCHANGED = 0.5
 _MOST_RELEASED = 0.9
 _LOGGER = logging.getLogger("quietcorpus")
 
 
 class Privatizer:
-    """A mechanism that replaces every word of a text, for whoever holds the text.
+    """A mechanism that replaces every word of a text, for the holder of the text.
 
-    It is for the local model: texts are privatised where they are written, and nobody else is
-    trusted with them. `release` is the per-document path of `kind: words`.
+    It is for the local model: the author's machine privatises texts, and no other party is trusted
+    with them. `release` is the per-document path of `kind: words`.
 
     It draws the key of its noise when it is made, and never writes it anywhere. Each call of
     `release` draws a random name, by which its noise is addressed: so threads and forked processes
@@ -59,7 +59,7 @@ class Privatizer:
         Every word of a text is released by the mechanism of `kind: words`, with fresh noise: the
         law of a released word depends on that word, the index and epsilon alone, and where `per`
         is `document`, on the number of the text's words.
-        Two texts, and two releases of one text, share no noise. Their losses add up: whoever
+        Two texts, and two releases of one text, share no noise. Their losses add up: a caller who
         releases a text twice has spent twice its budget, and nothing here keeps count.
         What is not protected is what the card of `kind: words` names: the number of a text's known
         words among them.
@@ -95,7 +95,7 @@ class Privatizer:
                 the one that follows from epsilon.
             tuning: for `vickrey`, which needs it: how much the second nearest word is preferred,
                 above 0 and at most 1.
-            accept: what is refused unless it is named here: `unchanged-words`.
+            accept: risks that are refused unless they are named here: `unchanged-words`.
 
         Raises:
             InputError: anything that a person can fix.
@@ -142,7 +142,7 @@ class Privatizer:
     def release(self, texts: Sequence[str]) -> list[str]:
         """Return each text with its words replaced, joined by single spaces.
 
-        Raises InputError for what is no text.
+        Raises InputError for a value that is not a text.
         """
         given = None
         with suppress(TypeError, UnicodeEncodeError):  # the latter quotes the text

@@ -135,7 +135,7 @@ def path_shown(value: str) -> str:
 
 
 def cut(name: str) -> str:
-    """Quote the name of a column that is there, or what of it an error shows."""
+    """Quote the name of a column that is there, cut to the length that an error shows."""
     return str.__repr__(name if len(name) <= MOST_SHOWN else f"{name[: MOST_SHOWN - 3]}...")
 
 
@@ -157,7 +157,7 @@ def client_errors(place: str, problem: str, kind: type[Exception] = InputError) 
     """Turn whatever a store's client raises into an error about a place; our own errors pass.
 
     An outage becomes StoreUnavailable, since another try may help, and all else an error of this
-    kind. Every object store's client has exceptions of its own, so there is no narrower class.
+    kind. Every object store's client raises its own exceptions, so no narrower class exists.
 
     Args:
         place: the key and the URI that the error begins with; empty if a caller will add them.

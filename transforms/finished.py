@@ -13,10 +13,11 @@ Guarantee:
     record's seal (AES-256-GCM, `sealed`), with the record's own name, which no other try has; the
     record holds the SHA-256 of the data file, which is read whole.
 
-    So whoever can write to the staging area, and has no key, decides at most which shards are made
-    again. They cannot change what is released: a change, a truncation, a file under another's name
-    or of another run does not open, and a file that opens holds the bytes that this run would make.
-    Nor do they get another draw of any noise, since a shard that is made again is the same.
+    So an attacker who can write to the staging area, and has no key, decides at most which shards
+    are made again. They cannot change what is released: a change, a truncation, a file under
+    another's name or of another run does not open, and a file that opens holds the bytes that this
+    run would make. Nor do they get another draw of any noise, since a shard that is made again is
+    the same.
 
     A key that is drawn afresh for one run opens nothing that another one has left.
 """
@@ -98,7 +99,7 @@ class FinishedShards:
             shard: the shard, with the records that may be its own.
             codebook: as `record` takes it.
             path: the data file's in the release.
-            seen: what is seen before any document is read.
+            seen: the values seen before any document is read.
             key: the release key.
         """
         for uri in shard.records:

@@ -1,6 +1,6 @@
 """Calls in threads whose results come in order, and of which few wait at a time.
 
-`Executor.map` begins all calls at once, and each that waits takes memory of its own. A corpus may
+`Executor.map` begins all calls at once, and each that waits takes memory. A corpus may
 have hundreds of thousands of files.
 """
 

@@ -8,9 +8,9 @@ the text in kept columns.
 
 Guarantee:
     Terms are used only if they were sealed under the release key, for this split and vocabulary, by
-    this try of this run: the name to which the seal (`sealed`) is bound holds all of that. Whoever
-    can write to the staging area, and has no key, can at most end the run, or have it read the
-    texts again.
+    this try of this run: the name to which the seal (`sealed`) is bound holds all of that. An
+    attacker who can write to the staging area, and has no key, can at most end the run, or have it
+    read the texts again.
 
     A file's size tells how many tokens a split has, which the release does not. So terms are kept
     only in a staging area on a file system, which no other user can enter. Each file is deleted

@@ -33,11 +33,11 @@ class Progress:
         }
 
     def read(self, split: Split, corpus: Corpus) -> Iterator[Documents]:
-        """Read the documents of a split; what is counted meanwhile is of that split."""
+        """Read the documents of a split; counts made meanwhile belong to that split."""
         return self.of(split, read(split, corpus))
 
     def of(self, split: Split, work: Iterable[_T]) -> Iterator[_T]:
-        """Yield from the work on a split; what is counted meanwhile is of that split."""
+        """Yield from the work on a split; counts made meanwhile belong to that split."""
         self._part = split.number
         if self._reports:
             self._reports.begin(self._stage, self._part)
@@ -45,7 +45,7 @@ class Progress:
         self.end()
 
     def end(self) -> None:
-        """Report that some work is done, if anybody is told before the job is."""
+        """Report that some work is done, if reports are sent before the job ends."""
         if self._reports:
             self._reports.end()
 

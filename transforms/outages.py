@@ -1,6 +1,6 @@
 """Outages of stores and services, told from their refusals by what their clients raise.
 
-Every client has exceptions of its own, and Beam wraps some of them. They are known by their HTTP
+Every client raises its own exceptions, and Beam wraps some of them. They are known by their HTTP
 status and their names here, so that no client need be installed.
 """
 
@@ -94,12 +94,12 @@ def outage(error: BaseException) -> str | None:
 
 
 def _names_clocks(error: BaseException) -> bool:
-    """Return whether an error, or Beam's for it, which has a status and no code, is of clocks."""
+    """Return whether an error, or Beam's for it, with a status and no code, is about clocks."""
     return code_of(error) == CLOCKS_DIFFER or (_is_beams(error) and CLOCKS_DIFFER in str(error))
 
 
 def _is_unanswered(error: BaseException) -> bool:
-    """Return whether an error's class, or what Beam has kept of it, says that nobody answered."""
+    """Return whether an error's class, or Beam's record of it, means that no store answered."""
     if _is_beams(error):
         named = isinstance(getattr(error, "code", None), str)  # by the store, which answered
         return not named and not any(word in str(error) for word in _NOT_SENT)

@@ -76,7 +76,7 @@ class ReleaseShards(beam.DoFn):
         yield from seen.outputs()
 
     def _kept(self, shard: Shard, side: Any, key: ReleaseKey) -> tuple[Written, Seen] | None:
-        """Return what an earlier try has made of a shard, if it has, and can prove it."""
+        """Return an earlier try's result for a shard, if there is one and it can be verified."""
         if self._finished is None or not shard.records:
             return None
         codebook, path = _codebook(side), data_file(shard.number, self._shards)

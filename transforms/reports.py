@@ -2,7 +2,8 @@
 
 Beam's portable runners give the launcher no counters while a job runs, and repeat failed work in
 silence. So each worker process keeps one small file there, with the parts of the corpus that it has
-begun to read. Parts have numbers, so that one that is read twice is told as such, and counted once.
+begun to read. Parts have numbers, so that the launcher recognises a part that is read twice, and
+counts it once.
 
 A report holds numbers alone. It is sealed, since the number of documents may be protected.
 """
@@ -69,7 +70,8 @@ class Work:
             of a part that was read twice are those of the reading that came further.
         repeated: how often a part was read again.
         requests: how many requests to stores were repeated.
-        kept: the number of documents that an earlier try has released, which nobody read again.
+        kept: the number of documents that an earlier try has released, which this try did not read
+            again.
     """
 
     documents: Mapping[str, int]
@@ -146,7 +148,7 @@ class _Report:
         self.write(0.0 if len(self._parts) <= _FEW_PARTS else _EVERY_SECONDS)
 
     def write(self, seconds: float) -> None:
-        """Write the report, if the last one is so many seconds old."""
+        """Write the report, if the last one is at least `seconds` old."""
         with self._lock:
             if time.monotonic() - self._written >= seconds:
                 self._write()

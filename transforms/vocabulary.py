@@ -44,7 +44,7 @@ def load(artefact: FileSource, tokenizer: Tokenizer) -> Vocabulary:
             terms = content.decode("utf-8-sig").splitlines()
     except InputError:
         raise
-    except Exception:  # object stores' clients and Parquet have exceptions of their own
+    except Exception:  # object stores' clients and Parquet raise their own exceptions
         raise InputError(
             f"{artefact.key}: {artefact.uri} cannot be read; give UTF-8 text with a term a "
             "line, or Parquet with a column `term`"

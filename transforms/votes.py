@@ -149,7 +149,7 @@ class Voting:
         return self.votes.release(sums, key.stage("votes", 1, **self.stage_parameters))
 
     def estimates(self, noisy: Sums) -> Sums:
-        """Return what texts are weighted by, int64 of the same shape; 0 if they do not stand out.
+        """Return the weights of texts, int64 of the same shape; 0 if they do not stand out.
 
         It is made of the noisy sums and the public pool alone.
         """
@@ -188,7 +188,7 @@ class ReleaseVotes(beam.PTransform):
 
 
 class ReadVoters(beam.DoFn):
-    """A DoFn from a split to what `votes` makes of its documents, and to the account of the split.
+    """A DoFn from a split to the votes of its documents, and to the account of the split.
 
     Attributes:
         voting: the parameters of votes.

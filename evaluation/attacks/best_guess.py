@@ -77,7 +77,7 @@ def adapted(chances: npt.NDArray[np.float32], counts: Floats, prior: Floats) -> 
     Rubin 1977). No true word is seen.
 
     Args:
-        chances: of distinct outputs under each secret, each to a scale of its own, (m, n).
+        chances: of distinct outputs under each secret, each output on a separate scale, (m, n).
         counts: how often each output was released, float64 (m,).
         prior: float64 (n,).
     """

@@ -283,10 +283,10 @@ def by_simulations(
 ) -> Score:
     """Score by normal densities, whose means are found from releases that the attacker draws.
 
-    A row is taken for the mean of so many independent parts, of one covariance over their number,
-    which is estimated from what the simulated releases of one original have between them. Where
-    few are drawn, their mean is drawn in towards what ridge regression expects from the original:
-    by both variances, in every direction of whitened rows.
+    The attack models a row as the mean of independent parts, with one covariance over their number,
+    estimated from the differences between simulated releases of one original. Where few are drawn,
+    their mean is shrunk towards the prediction of ridge regression from the original: by both
+    variances, in every direction of whitened rows.
 
     Args:
         released: the rows, (n, d).

@@ -19,7 +19,7 @@ from ..classification import Features, fitted
 from .halves import half
 from .joint_membership import JointMembership
 
-_LEAST = 4  # halved twice, a class of so many still has one document in each part
+_LEAST = 4  # halved twice, a class of this size still has one document in each part
 _MOST_ANSWERS = 10_000
 _CERTAIN = 1e-9
 

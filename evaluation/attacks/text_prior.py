@@ -75,8 +75,8 @@ def guessed_together(prior: TextPrior, chances: Floats) -> Ids:
 
     Args:
         prior: of n words.
-        chances: the chance of each released word under each of the n, to a scale of its own,
-            float64 (L, n).
+        chances: the chance of each released word under each of the n, on a separate scale, float64
+            (L, n).
     """
     forward, backward = np.empty_like(chances), np.ones_like(chances)
     expected = prior.words

@@ -246,7 +246,7 @@ class Normals:
 
         Args:
             apart: (n,), of each pair.
-            told: the chance that the output tells outright which of the two inputs it is of.
+            told: the chance that the output reveals outright which of the two inputs it comes from.
         """
         found, counts = np.unique(np.atleast_1d(apart).astype(np.float64), return_counts=True)
         self._apart, self._shares = np.maximum(found, _LEAST_APART), counts / counts.sum()

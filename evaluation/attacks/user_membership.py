@@ -25,7 +25,7 @@ from .halves import half
 from .membership import Membership
 
 _LEAST_UNITS = 4  # halved twice, one is left
-_LEAST_DEVIATION = 0.1  # of a whole number: without noise, sums tell of who is told apart at all
+_LEAST_DEVIATION = 0.1  # of a whole number: without noise, sums reveal all users they differ in
 _MOST_ATTACKED = 1_000  # the time grows with the third power
 _ROUNDS, _STEP, _SLACK = 10, 0.6, 10
 _LEAST = 1e-9

@@ -168,7 +168,7 @@ class PointNoise:
 
 
 def affordable_draws(size: int, dimensions: int, laws: int = 1) -> int:
-    """Return by how many points each of some laws is estimated, of V words in so many dimensions.
+    """Return the number of points that estimate each of some laws, of `size` words in `dimensions`.
 
     A point is compared with every word, and so with every secret.
     """

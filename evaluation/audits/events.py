@@ -17,7 +17,7 @@ from scipy import stats
 
 from .scores import Outputs, Score, learnt_scores, scores
 
-_THRESHOLDS = 400  # of a score with more values: so many evenly spaced, so many most frequent
+_THRESHOLDS = 400  # of a score with more values: as many evenly spaced, as many most frequent
 
 _ANGLES = np.linspace(0, math.pi / 2, 5)
 """Shares of the error between an event's two chances, of which the worst one is the promise."""

@@ -37,7 +37,7 @@ class Unresolved(ArithmeticError):
 
 
 def affordable(bits: int) -> int:
-    """Return the number of bits; raise Unresolved where numbers of so many would take minutes."""
+    """Return the number of bits; raise Unresolved where numbers of that size would take minutes."""
     if bits > _MOST_BITS:
         raise Unresolved(f"{bits} bits are more than {_MOST_BITS}")
     return bits

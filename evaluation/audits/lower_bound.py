@@ -31,7 +31,7 @@ from .accounting import normal_epsilon
 from .events import Measure, best_event, deviations, log_ratio
 from .scores import Outputs
 
-_CHOOSING = 4  # an event is chosen on one of so many parts of the draws
+_CHOOSING = 4  # an event is chosen on one of this number of parts of the draws
 _FEWEST = 2  # draws that an event is chosen on
 _CELLS = 400  # of the region's edge
 _WEIGHTS = tuple((min(1.0, 2.0**k), min(1.0, 2.0**-k)) for k in range(-3, 4))
@@ -39,7 +39,7 @@ _WEIGHTS = tuple((min(1.0, 2.0**k), min(1.0, 2.0**-k)) for k in range(-3, 4))
 
 Input = TypeVar("Input")
 Draw = Callable[[Input, int], Outputs]
-"""A mechanism under audit, which returns so many independent outputs for one input, (n, k)."""
+"""A mechanism under audit, which returns n independent outputs for one input, (n, k)."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class LowerBound:
 
     Attributes:
         epsilon: the bound, on epsilon or on a chance; 0 where nothing was shown.
-        reach: the largest bound that so many draws could have shown.
+        reach: the largest bound that this number of draws could have shown.
         draws: the number of draws of each input.
         event: the event that the bound comes from, in words.
     """
@@ -123,7 +123,7 @@ def measure_at_least(
     measure: Measure,
     weights: tuple[float, float] = (1.0, 1.0),
 ) -> float:
-    """Compute a lower bound on a measure from an event's counts in so many draws of each input.
+    """Compute a lower bound on a measure from an event's counts in `draws` draws of each input.
 
     It is above the measure of the event's two chances with a probability of at most `level`.
     Neither the event nor the weights, v and w, of which one is 1, may be chosen by these draws.
@@ -172,7 +172,7 @@ def chance_at_least(
 
 
 def check(draws: int, level: float) -> None:
-    """Raise ValueError for too few draws, or for a level that is no probability."""
+    """Raise ValueError for too few draws, or for a level that is not a probability."""
     if draws < 4:
         raise ValueError(f"{draws} draws are too few to choose an event and to test it; give more")
     if not 0 < level < 1:
@@ -182,9 +182,9 @@ def check(draws: int, level: float) -> None:
 def rate_at_least(lengths: npt.NDArray[np.float64], dimensions: int, level: float) -> float:
     """Compute a lower bound on epsilon in a density proportional to exp(-epsilon ||z||).
 
-    `lengths`, float64 (n,), are those of n independent draws of z in so many dimensions. Each is
-    Gamma(dimensions, 1 / epsilon), so their sum is Gamma(n dimensions, 1 / epsilon). For noise of
-    that form the bound is above epsilon with a probability of `level`; about other noise it says
+    `lengths`, float64 (n,), are those of n independent draws of z in `dimensions` dimensions. Each
+    is Gamma(dimensions, 1 / epsilon), so their sum is Gamma(n dimensions, 1 / epsilon). For noise
+    of that form the bound is above epsilon with a probability of `level`; about other noise it says
     nothing.
     """
     return float(stats.gamma.ppf(level, len(lengths) * dimensions) / lengths.sum())

@@ -60,7 +60,7 @@ _NORMAL = NormalDist()
 
 @dataclass(frozen=True)
 class Guesses:
-    """The result of one run: of so many canaries, so many guesses were made, and were right."""
+    """The result of one run: the numbers of canaries, of guesses, and of right guesses."""
 
     canaries: int
     made: int
@@ -83,7 +83,7 @@ def approximate(epsilon: float, delta: float) -> Curve:
 
 
 def gaussian(apart: float) -> Curve:
-    """Return the curve of Gaussian noise on two values that are so many deviations apart."""
+    """Return the curve of Gaussian noise on two values that are `apart` deviations apart."""
 
     def least(y: float) -> float:
         if y <= 0 or y >= 1:
@@ -99,7 +99,7 @@ def guess(scores: npt.NDArray[np.float64], coins: npt.NDArray[np.bool_], made: i
     Args:
         scores: (m,); made of the output and of anything else but the coins.
         coins: bool (m,); they only tell which guesses are right.
-        made: the number of guesses, fixed beforehand: one half of them is of each kind.
+        made: the number of guesses, fixed beforehand, half of them of each kind.
     """
     order = np.argsort(scores, kind="stable")
     low, high = order[: made - made // 2], order[len(order) - made // 2 :]
@@ -108,7 +108,7 @@ def guess(scores: npt.NDArray[np.float64], coins: npt.NDArray[np.bool_], made: i
 
 
 def p_value(guesses: Guesses, curve: Curve) -> float:
-    """Bound the chance of so many right guesses, or more, under a curve."""
+    """Bound the chance of at least this number of right guesses under a curve."""
     low, high = _LEAST, 0.0
     if not guesses.right or _possible(1.0, guesses, curve):
         return 1.0
@@ -172,15 +172,15 @@ def largest(
 def independent_deviations(right: int, canaries: int, level: float) -> float:
     """Compute a lower bound on mu of independent canaries, from guesses of all their coins.
 
-    Canaries are independent if each has a part of the output of its own, and parts depend on each
-    other in no way but through their own coins: numbers with noise of their own. Then the coins are
-    independent given the output, and a guess of coin i is right with a chance of at most R_i, the
-    larger of its two posterior chances, whose mean is at most Phi(mu / 2) under mu-Gaussian privacy
-    (Dong, Roth and Su 2022). The R_i are independent of each other. So the number of right guesses
-    exceeds no value more often than Binomial(m, Phi(mu / 2)) does, and the bound is above mu with
-    a probability of at most `level`. For canaries that are told together it says nothing: the
-    theorem above holds for those. All guesses count, so that small differences show (Xiang, Wang
-    and Wang: Privacy audit as bits transmission, 2025, from order statistics).
+    Canaries are independent if each has its own part of the output, and parts depend on each other
+    only through their own coins: numbers with separate noise. Then the coins are independent given
+    the output, and a guess of coin i is right with a chance of at most R_i, the larger of its two
+    posterior chances, whose mean is at most Phi(mu / 2) under mu-Gaussian privacy (Dong, Roth and
+    Su 2022). The R_i are independent of each other. So the number of right guesses exceeds no value
+    more often than Binomial(m, Phi(mu / 2)) does, and the bound is above mu with a probability of
+    at most `level`. It says nothing about canaries that share a part of the output: the theorem
+    above holds for those. All guesses count, so that small differences show (Xiang, Wang and Wang:
+    Privacy audit as bits transmission, 2025, from order statistics).
     """
     share = share_at_least(right, canaries, level)
     return max(0.0, 2 * float(stats.norm.ppf(share)))

@@ -61,7 +61,7 @@ class Lsa:
 
     @cached_property
     def description(self) -> Mapping[str, Any]:
-        """Return what a manifest says of the encoder; `sha256` is of terms and vectors."""
+        """Return a manifest's description of the encoder; `sha256` covers terms and vectors."""
         whole = hashlib.sha256(self.vocabulary.digest.encode())
         whole.update(self.vectors.astype("<i2").tobytes())
         return {

@@ -73,8 +73,8 @@ class PoolManifest:
         version: the version of this format.
         language: of the texts, if it is known and no part of the encoder's tokeniser; or None.
         search: of inverted lists, the number of `lists` and of `probes` for a document, the `seed`
-            of their training, and `recall`: by numbers of nearest texts, the share of them that
-            is found, of so many `queries`. None if a document is compared with all texts.
+            of their training, and `recall`: by numbers of nearest texts, the share of them that is
+            found, over `queries` queries. None if a document is compared with all texts.
     """
 
     provenance: Literal["public", "private"]

@@ -115,7 +115,7 @@ def save(path: str, lists: PoolLists) -> None:
 
 
 def mapped(path: str, lists: int, probes: int) -> PoolLists:
-    """Map the files of so many lists into memory; damaged ones raise errors of many kinds."""
+    """Map the files of `lists` lists into memory; damaged ones raise errors of many kinds."""
     centroids, sizes = (
         np.load(f"{path}/{name}", mmap_mode="r", allow_pickle=False) for name in FILES
     )

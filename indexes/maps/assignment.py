@@ -1,4 +1,4 @@
-"""Clusters of equal size: vectors assigned to near centroids that have room for so many each.
+"""Clusters of equal size: vectors assigned to near centroids of limited capacity.
 
 Either choice is public work on public vectors, and costs no privacy.
 """

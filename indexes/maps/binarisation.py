@@ -119,7 +119,7 @@ class Quality:
     """The information about the vectors that the codes keep.
 
     `reconstruction_error`: mean squared error of the decoded vectors over the mean squared distance
-    to the mean vector (0 is lossless, 1 is no better than that mean).
+    to the mean vector (0 is lossless, 1 is as bad as that mean).
     `neighbour_overlap`: of a word's 10 nearest by the vectors' cosine, the share that are among its
     10 nearest by Hamming distance (ties to the lowest id); the mean over up to 1,000 words drawn.
     `imbalance`: the largest distance from 1/2 of the share of words in which a bit is set.

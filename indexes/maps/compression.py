@@ -53,7 +53,7 @@ def bins_of(
         method: the map.
         terms: the number of terms V.
         bins: the number of bins K; V for a method that is not sized.
-        generator: the source of what the map leaves to chance.
+        generator: the source of the map's random choices.
         weights: the noisy histogram, (V,), for `frequency`.
         vectors: the terms' public vectors, (V, d), for a method that is embedded.
         assignment: how `embedding-cluster` fills clusters of equal size.

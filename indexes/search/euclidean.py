@@ -86,7 +86,7 @@ class EuclideanSearch:
 
 
 def require_as_many(vectors: npt.NDArray[np.float32], count: int) -> None:
-    """Raise ValueError if so many nearest vectors are sought and there are not as many."""
+    """Raise ValueError if a caller seeks more nearest vectors than there are."""
     if count > len(vectors):
         raise ValueError(f"{count} nearest words are sought, and there are {len(vectors)}")
 

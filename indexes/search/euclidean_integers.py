@@ -239,7 +239,7 @@ def _compare(block, queries, products, offsets, bounds, errors, noted, nearest):
 def _lead(block, queries, products, offsets, bounds, errors, sure, maxima, sizes):  # type: ignore[no-untyped-def]
     """Raise what is sure to the float32 scores of words that lead by their whole numbers.
 
-    Held against those, far fewer words are left than if every score had an error of its own.
+    Compared with those, far fewer words are left than if every score had a separate error.
     """
     vectors, measured, start, stop = block
     words = measured[start:stop]

@@ -14,7 +14,7 @@ class FaissMissing(ImportError):
 
 
 def faiss(threads: int = 1) -> Any:
-    """Return the module, whose calls from this thread will use so many threads.
+    """Return the module, whose calls from this thread will use `threads` threads.
 
     There is a worker for every processor, so one is right for searches. OpenMP keeps the number for
     each calling thread: call this in the thread that searches. FAISS's BLAS follows it.

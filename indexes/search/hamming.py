@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from quietcorpus.compiled import compiled, inlined
 
-_QUERIES_AT_ONCE = 256  # so many, with their best matches, stay in the first-level cache
+_QUERIES_AT_ONCE = 256  # queries that, with their best matches, stay in the first-level cache
 _STEP = 4  # words of a code in one pass
 
 

@@ -33,7 +33,7 @@ class InvertedLists:
     def __init__(self, faiss_index: Any) -> None:
         """Keep an index of FAISS's, which may be mapped.
 
-        Raises SearchError for one that is no IndexIVFFlat by Euclidean distance over the words
+        Raises SearchError for one that is not an IndexIVFFlat by Euclidean distance over the words
         0 .. V - 1, each once, or has centroids that are too long.
         """
         module = library()

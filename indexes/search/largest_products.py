@@ -16,7 +16,7 @@ from quietcorpus.compiled import compiled
 LARGEST_SQUARE = 1 << 23
 """The largest squared length of a vector."""
 _QUERIES_AT_ONCE = 128
-_VECTORS_AT_ONCE = 2048  # whose products with so many queries stay in the processor's cache
+_VECTORS_AT_ONCE = 2048  # whose products with these queries stay in the processor's cache
 _ROWS_AT_ONCE = 4096
 _GROUP = 64  # products that are passed over together
 _BITS = 32

@@ -1,6 +1,6 @@
 """Arrow arrays of strings and numbers, made without pandas.
 
-`pa.array` asks pandas whether what it is given is one of its own, and so imports it wherever it is
+`pa.array` asks pandas whether its argument is a pandas object, and so imports pandas wherever it is
 installed: a third of a second of a process that starts.
 """
 

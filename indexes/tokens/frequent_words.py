@@ -1,8 +1,9 @@
 """The language of texts, compared by their use of an artefact's most frequent words.
 
 The most frequent words of a language (the, of, and) make up half of its texts on any subject, and
-other languages have few of them. Long lists hold foreign words, too: how many words of a corpus are
-in a list tells little. How often it uses the first hundred tells its language.
+other languages have few of them. Long lists hold foreign words, too: the number of a corpus's words
+that are in a list reveals little. The frequency of the list's first hundred words reveals the
+language.
 """
 
 from __future__ import annotations

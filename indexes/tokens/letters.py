@@ -335,4 +335,4 @@ SPELLED: Mapping[str, Callable[[str], str]] = {
     "uz": _uzbek,
     "vi": _replacing(("ð", "đ"), then=_vietnamese),
 }
-"""The languages with letters of their own that others are written for: the change to a text."""
+"""The languages with special letters, which writers replace by others: the change to a text."""

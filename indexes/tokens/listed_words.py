@@ -1,4 +1,4 @@
-"""The language of a public list of words, as the manifest beside it tells it."""
+"""The language of a public list of words, as the manifest beside it states it."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ import numpy as np
 from .tokenizer import LETTER, MARK, classes
 
 SEPARATOR = "\u200b"
-"""A character that ends a token, but is no white space, so that a chunk goes on."""
+"""A character that ends a token, but is not white space, so that a chunk goes on."""
 
 # Han characters with the marks that repeat them, and kana.
 _HAN = ("\u3005", "\u3005"), ("\u303b", "\u303b"), ("\u3400", "\u4dbf"), ("\u4e00", "\u9fff")

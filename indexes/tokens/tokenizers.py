@@ -142,7 +142,7 @@ class Tokenizer:
     def described(cls, description: str) -> Tokenizer:
         """Return the rule that a card describes, with the software that the card names.
 
-        Raises TokenizerError for a text that is no rule's description, in whole.
+        Raises TokenizerError unless the whole text is a rule's description.
         """
         found, icu = _DESCRIBED.match(description), _ICU.search(description)
         if found is not None:

@@ -87,11 +87,10 @@ _CHARACTERS = 500
 
 
 def language_of(texts: Sequence[str]) -> str | None:
-    """Return the code of the language that texts are written in, or None if it cannot be told.
+    """Return the code of the language that texts are written in, or None if it is unclear.
 
-    It is told of a hundred words or more, or by a script. Close relatives, as Danish and Norwegian,
-    are told apart by the words that they do not share. At most 500 characters of a text are looked
-    at.
+    A hundred words or a script determine it. The words that close relatives, such as Danish and
+    Norwegian, do not share distinguish these. The function reads at most 500 characters of a text.
     """
     parts = [text[:_CHARACTERS] for text in texts]
     counts = sum(map(segmentation.letters_by_script, parts), Counter())
@@ -117,7 +116,7 @@ def is_traditional(texts: Sequence[str]) -> bool:
 
 
 def of_words(counts: Mapping[str, float]) -> str | None:
-    """Return the language of words by how often each is there, or None if it cannot be told."""
+    """Return the language of words by how often each is there, or None if it is unclear."""
     total = sum(counts.values())
     if total < _LEAST_WORDS:
         return None

@@ -71,7 +71,7 @@ def read(
     """Read the vectors of the file `name`, in the format of its extension.
 
     With a tokenizer, only the words that it yields are kept, as in `reachable`, and only these need
-    vectors of use: a model of fastText's may have zeros for what is no word.
+    usable vectors: a fastText model may have zeros for a string that is not a word.
 
 
     `open_sibling` opens a file of the same folder by its name, as a binary stream (a seekable one

@@ -1,7 +1,8 @@
 """Word vectors from fastText's own `.bin`: a model, whose words and parts of words have rows.
 
-A word's vector is the mean of its own row and the rows of its n-grams, which share a fixed number
-of buckets by their hash (Bojanowski, Grave, Joulin and Mikolov, TACL 2017). The parts of a file:
+A word's vector is the mean of the word's row and the rows of its n-grams, which share a fixed
+number of buckets by their hash (Bojanowski, Grave, Joulin and Mikolov, TACL 2017). The parts of a
+file:
 
     magic, version     int32
     settings           12 of int32, of which the dimension is the first, and a float64
@@ -74,7 +75,7 @@ def _numbers(stream: IO[bytes], form: str) -> tuple[int, ...]:
 
 
 def _read(stream: IO[bytes], size: int) -> bytearray:
-    """Read exactly so many bytes; a size that lies allocates no more than the file has."""
+    """Read exactly `size` bytes; a false size allocates no more than the file has."""
     found = bytearray()  # grows in place, so that there is never a second copy
     while len(found) < size and (more := stream.read(min(_BLOCK, size - len(found)))):
         found += more

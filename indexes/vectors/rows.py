@@ -44,7 +44,7 @@ class Rows:
             raise VectorsError("holds vectors of dimension 0; give at least one value a word")
 
     def check(self, kept: npt.NDArray[np.bool_] | None = None) -> None:
-        """Raise VectorsError for a vector or a word that is of no use, or there twice.
+        """Raise VectorsError for a vector or a word that is unusable, or that occurs twice.
 
         `kept` are the words that matter, bool (n,); by default, all of them.
         """

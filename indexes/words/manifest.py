@@ -149,7 +149,7 @@ def digest_of(files: Collection[Mapping[str, Any]], name: str) -> str | None:
 
 
 def _describes_lists(content: dict[str, Any]) -> bool:
-    """Return whether a manifest's `search` is of a file that it lists, and of its vectors."""
+    """Return whether a manifest's `search` describes a file that it lists, and its vectors."""
     search, files = content["search"], content["files"]
     try:
         return (
@@ -166,7 +166,7 @@ def _describes_lists(content: dict[str, Any]) -> bool:
 
 
 def describes_map(rescaled: Mapping[str, str]) -> bool:
-    """Return whether a manifest's `rescaled` is of one of the maps that there are."""
+    """Return whether a manifest's `rescaled` describes one of the known maps."""
     keys = _KEYS_OF_RESCALED.get(str(rescaled["by"]))
     return keys == set(rescaled) and all(
         isinstance(value, str) and (key == "by" or _AMOUNT.fullmatch(value) is not None)
@@ -179,7 +179,7 @@ _MAPPINGS = ("source", "measures", "distances")
 
 
 def _is_possible(content: dict[str, Any]) -> bool:
-    """Return whether every value of a manifest is of its kind."""
+    """Return whether every value of a manifest has the right type."""
     try:
         distances = [
             _number(value)

@@ -36,7 +36,7 @@ def fixed_beforehand(budgets: Sequence[tuple[Fraction, Fraction]], delta: Fracti
     It is not a bound for budgets that are chosen in the light of earlier outputs (Rogers et al.
     2016); the sums of these budgets are.
 
-    Raises ValueError where delta does not cover the chance that an answer is told.
+    Raises ValueError where delta does not cover the chance that the response reveals an answer.
     """
     plain = sum((epsilon for epsilon, _ in budgets), Fraction(0))
     holds = sum((own for _, own in budgets), Fraction(0)) <= delta
@@ -84,7 +84,7 @@ def _epsilon(budgets: Counter[float], delta: float) -> float:
 
 
 def _answers(epsilon: float, times: int) -> Outcomes:
-    """Return the losses of so many answers, each of which is true with odds of exp(epsilon)."""
+    """Return the losses of `times` answers, each of which is true with odds of exp(epsilon)."""
     true = np.arange(times + 1.0)
     ways = gammaln(times + 1) - gammaln(true + 1) - gammaln(times - true + 1)
     # log(1 + exp(epsilon)) is between epsilon and epsilon + log 2.

@@ -116,7 +116,7 @@ class Directions:
 
 
 def most_factors(directions: int) -> int:
-    """Return how many factors so many directions can tell apart at most."""
+    """Return the largest number of factors that `directions` directions can distinguish."""
     return 1 + 3 * (directions - 1)
 
 

@@ -19,7 +19,7 @@ played. Along every sequence of outputs the product of the 1 - delta_n is at lea
 that P = (1 - delta') P' + delta' P'', and so for Q. It remains that (P', Q') has the property.
 For zCDP, fix an order a > 1. By induction from the last release to the first, the expectation under
 Q' of (P' / Q')^a over the releases that follow any outputs is at most exp((a - 1) a r), r being
-what those outputs leave of rho: a release of rho_n multiplies what follows, which is at most
+the rest of rho after those outputs: a release of rho_n multiplies what follows, which is at most
 exp((a - 1) a (r - rho_n)), by at most exp((a - 1) a rho_n).
 For Gaussians, let H(s, r) be the largest P'(S) - exp(s) Q'(S) of two normals of rho r. Let release
 n have the likelihood ratio l; what follows adds at most l H(s - ln l, r - rho_n), by induction. As

@@ -138,7 +138,7 @@ class DocumentPrivacy:
 
 @dataclass(frozen=True)
 class UserPrivacy:
-    """(epsilon, delta)-differential privacy at user level, with an epsilon of its own for a group.
+    """(epsilon, delta)-differential privacy at user level, with a separate epsilon for each group.
 
     For every two corpora that are equal but for one user, all of whose documents are in one of
     them and none in the other, in either order, and for every set S of outputs,

@@ -303,8 +303,8 @@ def papers_epsilon(
     """Compute epsilon by dpUGC's bookkeeping (Vu, Tran and Jiang 2019), which proves nothing.
 
     A step's sqrt(2 ln(1.25 / delta)) / sigma is divided by the lot's size, and summed over the
-    rate * steps steps that a user is expected to take part in. The division proves nothing: that
-    others are sampled too hides nobody. The result has 6 digits and is rounded up.
+    rate * steps steps that a user is expected to take part in. The division proves nothing: the
+    sampling of other users hides no user. The result has 6 digits and is rounded up.
     """
     step = math.sqrt(2 * (math.log(1.25) - math.log(round_down(delta)))) * (1 + _MARGIN)
     return Fraction(ceiling(Fraction(step) / noise_multiplier / lot * rate * steps))

@@ -159,7 +159,7 @@ class EuclideanNoise:
 
 
 def check_dimensions(dimensions: int) -> None:
-    """Raise ValueError unless noise can be drawn in so many dimensions."""
+    """Raise ValueError unless noise can be drawn in this number of dimensions."""
     if not 1 <= dimensions <= LARGEST_DIMENSIONS:
         raise ValueError(f"dimensions must be 1 to {LARGEST_DIMENSIONS}, not {dimensions}")
 

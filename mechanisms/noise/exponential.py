@@ -109,7 +109,7 @@ class Decay(Law):
         exponent = self.rate * index
         if not exponent:
             return 1 << bits, 1 << bits
-        if exponent > bits:  # exp(-bits) < 2^-bits, for which nobody needs an exponential
+        if exponent > bits:  # exp(-bits) < 2^-bits, so no exponential is needed
             return 0, 1
         return exp_bounds(exponent, bits)
 

@@ -3,7 +3,7 @@
 It is not from a paper. As in the baseline `truncation` of Meehan, Mrini and Chaudhuri (ACL 2022),
 sentences are clipped, summed and perturbed; but first they are projected on a few public
 directions, and they are clipped to a ball. What noise costs grows with the number of directions,
-and a few along which public documents differ say most of what their means say.
+and a few along which public documents differ carry most of the information of their means.
 
 Projections, clipped sentences and sums are whole numbers, so that the noise is exact.
 """

@@ -126,7 +126,7 @@ class ClippedSum:
     Guarantee:
         Adding or removing one user changes a sum of `clipped` values by at most STEPS in L2,
         exactly.
-        What is released is the Gaussian mechanism of noise multiplier sigma, followed by rounding:
+        The release is the Gaussian mechanism of noise multiplier sigma, followed by rounding:
         it has that mechanism's (epsilon, delta), which the accountant computes, alone or composed
         over steps and subsampled. Its two laws are made from two normals sqrt(2 rho) apart, at
         rho = 1 / (2 sigma^2), by rounding and a rotation (`mechanisms.accounting.filters`).

@@ -5,10 +5,10 @@ does not. The noisy sums z of a stratum are taken as
 
     z_i = x_i b + u_i + noise,
 
-a linear function of the text's embedding x_i (with a constant), what it leaves out, and the noise.
-b is fitted by least squares, and the residuals are shrunk by the noise's share of their variance
-(Fay and Herriot, JASA 74, 1979). All is post-processing of the noisy sums, of the public embeddings
-and of the noise's public deviation.
+a linear function of the text's embedding x_i (with a constant), an effect of that text alone, and
+the noise. b is fitted by least squares, and the residuals are shrunk by the noise's share of their
+variance (Fay and Herriot, JASA 74, 1979). All is post-processing of the noisy sums, of the public
+embeddings and of the noise's public deviation.
 
 The arithmetic is in one order on every machine: whole numbers, and compiled loops in float64.
 """
@@ -44,7 +44,7 @@ def can_smooth(texts: int, dimensions: int) -> bool:
 
 
 def estimates(votes: Ballots, noisy: Sums, vectors: Vectors | None = None) -> Sums:
-    """Return what texts are weighted by, int64 (L, m): 0 for those that do not stand out.
+    """Return the weights of texts, int64 (L, m): 0 for those that do not stand out.
 
     Without vectors these are the noisy sums, and else `smoothed` ones.
     """

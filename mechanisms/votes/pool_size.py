@@ -19,12 +19,12 @@ SHARES = tuple(Fraction(tenths, 10) for tenths in range(1, 6))
 
 
 def largest_pool(votes: Ballots, voters: int, strata: int) -> int:
-    """Return the number of texts that so many voters, divided evenly among strata, suffice for."""
+    """Return the number of texts that `voters`, divided evenly among strata, suffice for."""
     return votes.nearest * votes.weight * voters // (votes.least * strata)
 
 
 def least_voters(votes: Ballots, texts: int, strata: int) -> int:
-    """Return the number of voters, divided evenly among strata, that so many texts need."""
+    """Return the number of voters, divided evenly among strata, that `texts` texts need."""
     return math.ceil(Fraction(votes.least * strata * texts, votes.nearest * votes.weight))
 
 

@@ -26,8 +26,8 @@ from .resampling import copies
 from .votes import Votes
 
 STANDS_OUT = 6
-"""The least sum of an item that stands out, over the noise's rate: of the items that nobody votes
-for, one in 807 does so too (half of exp(-6))."""
+"""The least sum of an item that stands out, over the noise's rate: of the items without a
+vote, one in 807 does so too (half of exp(-6))."""
 FINE = 64
 """The norm where items are few: it divides users' budgets finely, and a longer one would take a
 larger table of the noise."""

@@ -1,7 +1,7 @@
 """The budgets of two releases of votes, of which the first chooses what the second is about.
 
 A first release tells, at a part of the budget, where in a large pool the documents lie; a second
-one has what is left for the texts there (`quietcorpus.mechanisms.votes.estimates`).
+one has the rest for the texts there (`quietcorpus.mechanisms.votes.estimates`).
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class PureRounds:
 
     @classmethod
     def solved(cls, epsilon: Fraction, share: Fraction) -> PureRounds:
-        """Give the first release its share of `epsilon`, and the second what is left.
+        """Give the first release its share of `epsilon`, and the second the rest.
 
         Both are rounded down to six decimals. Raises ValueError for noise that cannot be drawn,
         where documents vote for one text.

@@ -24,7 +24,7 @@ class UserVotes:
     strata together: one vector, however many labels the documents have. If it is longer than the
     norm of the user's group it is scaled down to that norm, and rounded to whole numbers at random
     (`mechanisms.users.clipped_sum.clipped`). A user of one document and the largest budget
-    gives exactly that document's votes, and whoever has written more gives no more in all.
+    gives exactly that document's votes; a user who has written more gives no more in total.
 
     Attributes:
         documents: the votes of a document, and the noise.

@@ -17,8 +17,8 @@ from ..users.clipped_sum import STEPS, ClippedSum
 from .ballots import Ballots, Sums
 
 STANDS_OUT = 3
-"""The least sum of an item that stands out, in standard deviations of the noise: of the items that
-nobody votes for, one in 741 does so too."""
+"""The least sum of an item that stands out, in standard deviations of the noise: of the items
+without a vote, one in 741 does so too."""
 
 
 @dataclass(frozen=True)

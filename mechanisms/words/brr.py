@@ -64,7 +64,7 @@ class Flip(Law):
         """See `Law`."""
         if index > 0:
             return 0, 0
-        if self.epsilon > bits:  # p < exp(-bits), for which nobody needs an exponential
+        if self.epsilon > bits:  # p < exp(-bits), so no exponential is needed
             return 0, 1
         low, high = exp_bounds(self.epsilon, bits)
         one = 1 << bits

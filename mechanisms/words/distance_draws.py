@@ -1,7 +1,7 @@
 """Tables of words' laws, by which draws are found from 64 random bits where these decide.
 
 A row holds the outcomes of one word's law in their order: thresholds, its running sums as shares of
-all, in units of 2^-64. What is left after the last of them is one further outcome. Thresholds are
+all, in units of 2^-64. The rest after the last of them is one further outcome. Thresholds are
 computed in float64; a bound on their error says which draws the bits decide.
 """
 
@@ -146,13 +146,13 @@ def _thresholds(offsets, weights, rest):  # type: ignore[no-untyped-def]
         whole = total + rest[row]
         for i in range(offsets[row], offsets[row + 1]):
             share = sums[i] / whole * 2.0**64
-            # The largest float below 2^64, since 2^64 itself is no uint64.
+            # The largest float below 2^64, since 2^64 does not fit a uint64.
             found[i] = np.uint64(min(share, 18446744073709549568.0))
     return found
 
 
 def _cells(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return how many cells the guide of a row of so many entries has: a power of two."""
+    """Return the number of cells of the guide of a row with `counts` entries: a power of two."""
     return 1 << np.maximum(0, np.log2(np.maximum(1, counts)).astype(np.int64) - 1)
 
 
@@ -203,7 +203,7 @@ def _find(words, rows, starts, guides, thresholds, ids, bits, doubt):  # type: i
 
 
 _DRAW_LANE, _ANY_LANE, _CHANCE_LANE = 0, 1, 2
-_ATTEMPT = 20  # an attempt's blocks have numbers of so many bits
+_ATTEMPT = 20  # the number of bits that number an attempt's blocks
 _GUARD_BITS = 64
 _TOGETHER, _TOGETHER_ENTRIES = 64, 1 << 23
 """Words whose rows are made at once, and entries that these may have at most."""
@@ -263,7 +263,7 @@ class Decline:
         return self.epsilon / 2
 
     def radius(self, words: int) -> Fraction:
-        """Return the radius of tables, for so many words.
+        """Return the radius of tables for an index of `words` words.
 
         About one draw in `_SELDOM` at most is for a word's b, and may be in vain: a word's own
         weight is 1, and the V masses b add up to 1 / `_SELDOM`.
@@ -491,7 +491,7 @@ def _exp(exponent: Fraction, bits: int) -> Bounds:
     """Return bounds on exp(-exponent) * 2^bits."""
     if not exponent:
         return 1 << bits, 1 << bits
-    if exponent > bits:  # exp(-bits) < 2^-bits, for which nobody needs an exponential
+    if exponent > bits:  # exp(-bits) < 2^-bits, so no exponential is needed
         return 0, 1
     return exp_bounds(exponent, bits)
 

@@ -32,10 +32,10 @@ c^2 / 8-zCDP (Cesar and Rogers 2021). The lesser of the two bounds on a document
 
 **L words.** Words get independent noise. Where each pair of words is dominated, their product is
 dominated by the product of the dominating pairs (Zhu, Dong and Wang 2022, theorem 10), whose loss
-is a sum of independent losses. Fewer words are words that do not differ. What is released is
+is a sum of independent losses. Fewer words are words that do not differ. The release is
 post-processing of the noisy vectors and codes. Both directions have the same law (`word_loss`).
 
-What is proved of Madlib is proved for real numbers, as for the mechanism itself (`Madlib`).
+The proof about Madlib is for real numbers, as for the mechanism itself (`Madlib`).
 """
 
 from __future__ import annotations

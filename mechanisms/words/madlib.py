@@ -34,7 +34,7 @@ class Madlib(NoisyWord):
         their vectors. The nearest word of the *whole* vocabulary to the noisy vector is
         post-processing and has the same guarantee, and so has any word that follows from the noisy
         vector and public data alone; the nearest among a set that depends on w would have none.
-        It is proved for real numbers. What runs is float64 noise from 64 random bits a uniform
+        It is proved for real numbers. The code runs float64 noise from 64 random bits a uniform
         (no normal beyond 9.5 standard deviations), added and rounded to float32. Only the nearest
         word is released, never the noisy vector, so that the gaps of floats are not seen as they
         are; but how little they can cost is measured by tests, not proved.

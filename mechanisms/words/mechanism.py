@@ -129,7 +129,7 @@ class WordMechanism(ABC):
 
     @property
     def options(self) -> dict[str, Value]:
-        """Return the options of its own, by their names in a spec."""
+        """Return the mechanism's options, by their names in a spec."""
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def guarantee(
@@ -141,7 +141,7 @@ class WordMechanism(ABC):
     def gamma(self, epsilon: Fraction | None, words: int) -> Fraction | None:
         """Return the distance beyond which no word's loss grows; None if there is none.
 
-        `epsilon` is that of every word, of an index of so many; None where words have none in
+        `epsilon` is that of every word of an index of `words` words; None where words have none in
         common.
         """
         return None
@@ -156,7 +156,7 @@ class WordMechanism(ABC):
 
     @property
     def notes(self) -> Sequence[str]:
-        """Return what a README says of its own options."""
+        """Return a README's notes on the mechanism's options."""
         return ()
 
     @abstractmethod
@@ -168,7 +168,7 @@ class NoisyWord(WordMechanism):
     """A mechanism that adds noise to a word's point, and finds a word for the noisy point.
 
     The noise has the density exp(-epsilon d), but for a factor, with d the metric's distance. The
-    word that is found follows from the noisy point, public data and bits of its own alone.
+    word that is found follows from the noisy point, public data and separate random bits alone.
     """
 
     takes_nearest: ClassVar[bool] = True
@@ -276,7 +276,7 @@ class TabledWord(DrawnWord):
     )
 
     def decline(self, epsilon: Fraction, words: int) -> Decline:
-        """Return the law of the weights for an index of so many words."""
+        """Return the law of the weights for an index of `words` words."""
         return Decline(epsilon, self.gamma(epsilon, words))
 
     def weights(self, epsilon: float, distances: Floats, words: int) -> Floats:

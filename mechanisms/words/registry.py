@@ -46,7 +46,7 @@ def class_of(name: str) -> type[WordMechanism]:
 
 
 def word_mechanism(name: str, **given: Fraction | None) -> WordMechanism:
-    """Return a mechanism with options of its own; None stands for one that is not given.
+    """Return a mechanism with its options; None stands for one that is not given.
 
     Raises ValueError for a name that no mechanism has, and `OptionError` for an option that is
     another's, is missing, or has a value that it cannot have.

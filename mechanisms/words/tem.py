@@ -37,8 +37,8 @@ class TruncatedExponential(TabledWord):
         by d's triangle inequality, since y -> min(y, gamma) shortens differences, and since both
         lie in [0, gamma]. So a weight exp(-epsilon t / 2) changes by a factor of
         exp(epsilon min(d(w, w'), gamma) / 2) at most, and so does the sum of all weights, which it
-        is divided by: two such factors. There is no failure beyond gamma: words there have a
-        weight like all others.
+        is divided by: two such factors. Nothing fails beyond gamma: words there have a weight
+        like all others.
         The draw has exactly this law for ideal random bits, with d the distance of the vectors'
         own numbers: no weight and no distance is rounded. The bound is computational for the keyed
         stream.

@@ -172,7 +172,7 @@ def built(
 
 
 class _Built(beam.PTransform):
-    """A transform that adds a kind's whole job to a pipeline, under a label of its own."""
+    """A transform that adds a kind's whole job to a pipeline, under a separate label."""
 
     def __init__(self, kind: Kind, job: Job) -> None:
         super().__init__()

@@ -228,7 +228,7 @@ def _largest_numbers(levels: Sequence[str]) -> list[str | None]:
     """Return the largest number that buys each level, then the largest that buys none.
 
     The levels are the names of groups, which are the spec's, in six digits and ascending: the
-    product divides users by numbers of its own.
+    product divides users by its own numbers.
     """
     below = [f"{Decimal(level).next_minus(Context(prec=6)):f}" for level in levels]
     return [*below[1:], f"{Decimal(levels[-1]):f}", below[0]]

@@ -70,7 +70,7 @@ def audit(
         progress: whether to show bars.
 
     Returns:
-        The content of `canaries.json`, in which nothing is of the corpus's text.
+        The content of `canaries.json`, which holds none of the corpus's text.
 
     Raises:
         InputError: anything that a person can fix; nothing is written then.
@@ -135,7 +135,7 @@ def _played(
     effort: Effort,
     mechanism: MechanismSpec | None = None,
 ) -> tuple[Guesses, Guesses]:
-    """Make one release, with fresh coins; guess so many of them, and all."""
+    """Make one release with fresh coins; guess `guesses` of them, and then all of them."""
     coins = np.random.default_rng().random(len(game.canaries)) < 1 / 2
     copy.put(game, coins)
     asked = copy.released(name, game, mechanism)

@@ -36,7 +36,7 @@ class Copy:
 
     Attributes:
         spec: the spec.
-        place: a folder or an object-store URI that nobody else uses.
+        place: a folder or an object-store URI that no other process uses.
     """
 
     spec: Spec
@@ -62,8 +62,8 @@ class Copy:
     def released(self, name: str, game: Game, mechanism: MechanismSpec | None = None) -> Spec:
         """Return the spec of a release of the copy, into a folder called `name`.
 
-        It has an id, and so a key, of its own, and the spec's mechanism unless another is given. No
-        ledger counts it: nobody sees it, and it is deleted.
+        It has its own id, and so its own key, and the spec's mechanism unless another is given. No
+        ledger counts it: the release is never published, and the test deletes it.
         """
         kept = (ID,) if game.linked else ()
         own = {
@@ -92,7 +92,7 @@ class Copy:
 
 @contextmanager
 def copied(spec: Spec, work: str | None) -> Iterator[Copy]:
-    """Yield an empty copy of a spec's corpus in a place of its own, which is deleted at the end.
+    """Yield an empty copy of a spec's corpus in a separate place, which is deleted at the end.
 
     The place is below `work`, or in this machine's temporary folder. Copies that killed runs have
     left there are deleted, except in an object store.

@@ -63,7 +63,7 @@ class Game:
         known: how many canaries, the first ones, have coins that the score may use.
         weaker: how many of the others are protected by less epsilon than is stated of all.
         own: for one Gaussian, the numbers of the output that each canary changes and is scored by,
-            if each has noise of its own; no two canaries may share one. None for any other noise.
+            if each has separate noise; no two canaries may share one. None for any other noise.
     """
 
     canaries: Sequence[Canary]
@@ -122,7 +122,7 @@ def by_turns(number: int, groups: Sequence[int]) -> int:
 
 
 def weaker(canaries: int, groups: Sequence[int]) -> int:
-    """Return how many of so many canaries are not of the largest budget."""
+    """Return the number of canaries, of `canaries` in all, that do not have the largest budget."""
     return sum(by_turns(number, groups) != groups[-1] for number in range(canaries))
 
 

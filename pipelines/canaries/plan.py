@@ -37,7 +37,7 @@ class Test:
         name: `stated`, of the epsilon and delta as such; `gaussian`, of noise of that law; or
             `independent`, of such noise on canaries that share none, from guesses of all coins.
         parameter: the stated epsilon, or the distance of the Gaussian's means.
-        delta: at which the parameter is told as an epsilon.
+        delta: the delta at which the parameter is stated as an epsilon.
         level: the chance that it errs.
     """
 
@@ -76,7 +76,7 @@ class Plan:
     Attributes:
         tests: the comparisons.
         guesses: the number of guesses in each run.
-        reach: the largest epsilon that so many guesses can show, if all are right.
+        reach: the largest epsilon that these guesses can show, if all are right.
         shows_twice: whether twice the loss would be found, more often than not, as far as it is
             known; after a rehearsal, whether that found twice the epsilon.
         rehearsal: what a release at twice the epsilon showed.
@@ -94,7 +94,7 @@ class Plan:
         return self.reach > 0
 
     def rehearsed(self, loud: Guesses, runs: int) -> Plan:
-        """Return the plan after a rehearsal, with what so many runs like it would show."""
+        """Return the plan after a rehearsal, with the result of `runs` runs like it."""
         found = any(test.found([loud] * runs) > test.parameter for test in self.tests)
         return replace(self, shows_twice=found, rehearsal=loud)
 
@@ -103,7 +103,8 @@ def planned(game: Game, runs: int, level: float) -> Plan:
     """Fix the tests and the number of guesses, from what is stated alone.
 
     Guesses are a half of the canaries, or fewer: for Gaussian noise and drawn candidates, which
-    tell most at their tails, so many that twice the loss is expected to pass by most deviations.
+    reveal most at their tails, the number at which twice the loss is expected to pass by most
+    deviations.
     """
     split = level / (1 + (game.apart is not None) + (game.own is not None))
     tests = [Test("stated", game.epsilon, game.delta, split)]

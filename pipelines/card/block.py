@@ -63,7 +63,7 @@ def resolved(value: Any) -> Any:
         return {name: resolved(inner) for name, inner in fields.items() if inner is not None}
     if isinstance(value, dict):
         return {name: resolved(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):  # a tuple is of labels, which are no places
+    if isinstance(value, list | tuple):  # a tuple holds labels, not places
         return [resolved(inner) for inner in value] if isinstance(value, list) else list(value)
     if isinstance(value, Fraction):
         return round_up(value)

@@ -103,7 +103,7 @@ def document_losses(
     maximum: Fraction,
     delta: Fraction = DELTA,
 ) -> DocumentLosses:
-    """Compute what documents are protected by, at one delta.
+    """Compute the guarantees of documents, at one delta.
 
     Args:
         law: of one word's loss.

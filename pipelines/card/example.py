@@ -1,6 +1,6 @@
 """A guarantee as a person who wrote a document may read it: an example, in sentences.
 
-It says what the definition says and no more; `odds` says what that means for what others believe.
+It states only the definition; `odds` explains the consequences for others' beliefs.
 Every number is rounded against the publisher.
 """
 
@@ -27,7 +27,7 @@ _YOURS = "Suppose that you wrote one of the documents"
 def example(total: Guarantee, meaning: Meaning | None = None) -> str:
     """Tell a person what a guarantee means for something that they wrote.
 
-    `meaning` is of the index, for metric privacy.
+    `meaning` describes the index, for metric privacy.
     """
     match total:
         case LimitedPrecision():

@@ -95,7 +95,7 @@ def problem(card: Card, *, exact: bool) -> str | None:
 
 
 def _excess(card: Card, forms: Sequence[tuple[str, ...]]) -> str | None:
-    """Return what beside their presence is wrong with lines; None if nothing is."""
+    """Return the fault of lines besides their presence; None if there is none."""
     given = card.guarantee.not_protected
     expected = {line for one in forms for line in one} | {GUESSED}
     added = [n for n, line in enumerate(given) if line not in expected]
@@ -142,7 +142,7 @@ _EARLIER = {"which documents have changed": "what other releases of the corpus s
 
 
 def _of_number(facts: Facts) -> list[str]:
-    """Return what a release tells by being there, where delta must not pass 1 / documents."""
+    """Return what a release reveals by its presence, where delta must not pass 1 / documents."""
     total = facts.total
     if not isinstance(total, DocumentPrivacy) or not total.delta or "large-delta" in facts.accept:
         return []
@@ -197,6 +197,6 @@ def _of_documents(facts: Facts) -> list[str]:
 
 
 def unlike(accept: Sequence[Reason]) -> str:
-    """Return what a kept column that is released does not look like, for the card."""
+    """Return the looks that a released kept column does not have, for the card."""
     refused = [what for what, reason in NEEDED.items() if reason not in accept]
     return f", or looks like {' or '.join(refused)}," if refused else ""

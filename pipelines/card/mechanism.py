@@ -94,7 +94,7 @@ class Mechanism(Part):
 
     @property
     def notes(self) -> list[str]:
-        """Return what the README says of the mechanism besides its parameters."""
+        """Return the README's notes on the mechanism besides its parameters."""
         return []
 
     def limits(
@@ -134,14 +134,14 @@ class Mechanism(Part):
         """Compare files with each other, beyond `misfit`; raises InputError."""
 
     def misfit(self, name: str, rows: pa.Table, tables: Mapping[str, pa.Table]) -> str | None:
-        """Return what in rows of a table is not of this kind; None if nothing is.
+        """Return the fault of rows of a table that do not fit this kind; None if there is none.
 
         `name` is that of `files`, and `tables` has those besides `data`.
         """
         return None
 
     def disagreement(self, rows: pa.Table, before: dict[Any, Any]) -> str | None:
-        """Return what in rows of documents does not fit other rows; None if nothing is.
+        """Return the fault of rows of documents that do not fit other rows; None if there is none.
 
         It is called once for each row group of all files. `before` holds what the kind notes of
         them, and begins empty.
@@ -157,7 +157,7 @@ class Mechanism(Part):
 
     @property
     def product(self) -> Product:
-        """Return what sort of thing the release is."""
+        """Return the sort of product that the release is."""
         return "dataset"
 
     @property

@@ -19,7 +19,7 @@ from .parameters import DocumentParameters, UserParameters
 
 _MORE = "{uri}: budget: the noise that the card tells costs more than it says"
 _NEVER = 800
-"""Geometric noise beyond so many times its scale has a chance below 10^-347; likewise Gaussian."""
+"""Geometric noise beyond `_NEVER` scales has a chance below 10^-347; likewise Gaussian."""
 Course = tuple[str, Fraction, Fraction, int]
 """A group's name, and its units' sampling rate, noise multiplier and number of steps."""
 

@@ -26,7 +26,7 @@ from quietcorpus.mechanisms.accounting.guarantees import (
 from .model import Meaning
 from .statements import changes
 
-_BEFORE = (2, 1_000)  # one in so many
+_BEFORE = (2, 1_000)  # one in two, one in a thousand
 _LONG = 14.0  # from this exponent on, factors are stated as a power of ten
 _FACTORS = (10, 1_000)
 
@@ -36,7 +36,7 @@ def in_words(
 ) -> list[str]:
     """Say what a guarantee means for odds.
 
-    `meaning` is of the index, for metric privacy. A card that is `counted` states numbers of
+    `meaning` describes the index, for metric privacy. A card that is `counted` states numbers of
     records, which user-level privacy does not cover.
     """
     if isinstance(total, MetricPrivacy):

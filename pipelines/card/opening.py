@@ -68,7 +68,7 @@ def main_table(mechanism: Mechanism) -> str:
 
 
 def opening(mechanism: Mechanism) -> str:
-    """Return how to open the main table; "" if it is no Parquet. Term numbers become words."""
+    """Return how to open the main table; "" if it is not Parquet. Term numbers become words."""
     found = blocks(mechanism)
     if not found:
         return ""
@@ -81,7 +81,7 @@ def opening(mechanism: Mechanism) -> str:
 
 
 def blocks(mechanism: Mechanism) -> list[tuple[str, str]]:
-    """Return tools, ours first, with lines that open the main table; none if it is no Parquet."""
+    """Return tools, ours first, with lines that open the main table; none unless it is Parquet."""
     path, main = next(iter(mechanism.files.items()))
     if main.columns is None:
         return []

@@ -45,7 +45,7 @@ class DocumentRows:
         return self._card.counts is not None and self._documents <= MOST_IDS
 
     def add(self, rows: pa.Table) -> str | None:
-        """Add a row group; return what in it does not fit those before it."""
+        """Add a row group; return its disagreement with those before it, if any."""
         if not _has_ids(rows["id"]):
             return "the column id has values that no run reads ids from"
         for name in self._card.columns:

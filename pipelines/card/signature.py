@@ -1,7 +1,7 @@
 """The signature of a release: of its card, which has the digests of all other files.
 
-It is of the very bytes of `release.json`, in a file beside it that holds 64 bytes in Base64, so
-that OpenSSL can check it too. It is not on the card: who signs changes no byte of what is released.
+It signs the exact bytes of `release.json`, and stands in a file beside it as 64 bytes in Base64, so
+that OpenSSL can check it too. It is not on the card: the signer changes no released byte.
 """
 
 from __future__ import annotations

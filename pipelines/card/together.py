@@ -46,7 +46,7 @@ def is_accounted(guarantee: Mapping[str, Any]) -> bool:
 def together(
     total: Guarantee, noise: Concentrated | None, artefacts: Sequence[UsedArtefact]
 ) -> _Whole | None:
-    """Compose a release's guarantee with those of its artefacts that are of its own definition.
+    """Compose a release's guarantee with those of its artefacts that have the same definition.
 
     If all noise is Gaussian, it is composed exactly, at the largest delta of any: for budgets that
     were fixed beforehand, two Gaussians are one, whatever the second is about (Dong, Roth and Su
@@ -59,9 +59,9 @@ def together(
         artefacts: those that it took.
 
     Returns:
-        The guarantee of whoever is one document, or one user, of every corpus; None if no artefact
-        has a guarantee of the same definition. Two authors of one team are two users where authors
-        are users.
+        The guarantee of a person who is one document, or one user, of every corpus; None if no
+        artefact has a guarantee of the same definition. Two authors of one team are two users where
+        authors are users.
 
     Raises:
         ArithmeticError, KeyError, TypeError, ValueError: an artefact states numbers that cannot be.

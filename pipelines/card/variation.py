@@ -37,7 +37,7 @@ class Variation(Part):
 
     @property
     def note(self) -> str:
-        """Return what the README says of it."""
+        """Return the README's note on it."""
         command = " ".join(self.command).replace("`", "'")
         return (
             f"**Varied**: the texts were written anew by `{command}`, which was "

@@ -267,7 +267,7 @@ def parse_card(output: str, content: bytes) -> Card:
 
 
 def check_card(output: str, card: Card) -> None:
-    """Check what a card says by itself, without its files; raises InputError."""
+    """Check the statements of a card, without its files; raises InputError."""
     _check_names(output, card)
     _check_sum(output, card)
 

@@ -31,7 +31,7 @@ VOCABULARY_FORMAT = FileFormat(
 def misfit_of(
     rows: pa.Table, vocabulary: Mapping[str, Any], tokenizer: str, rate: float | None
 ) -> str | None:
-    """Return what in the rows of a vocabulary is not as it is written; None if nothing is.
+    """Return the fault of the rows of a vocabulary; None if there is none.
 
     Args:
         rows: all of them.
@@ -75,7 +75,7 @@ def are_tokens(words: pa.LargeStringArray, tokenizer: str) -> bool:
 
 
 def check_vocabulary(uri: str, vocabulary: Mapping[str, Any], stages: Sequence[Stage]) -> None:
-    """Check that the stages before all others are what the mechanism says of the vocabulary.
+    """Check that the first stages agree with the mechanism's statement on the vocabulary.
 
     A public one costs nothing. Raises InputError.
     """

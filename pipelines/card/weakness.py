@@ -67,7 +67,7 @@ def refuse(weaknesses: Sequence[Weakness], accept: Sequence[Reason]) -> None:
 
 
 def accepted(accept: Sequence[Reason]) -> list[str]:
-    """Return the card's line on what the publisher has accepted by name."""
+    """Return the card's line on the risks that the publisher has accepted by name."""
     if not accept:
         return []
     named = "; ".join(f"{reason} ({REASONS[reason]})" for reason in accept)
@@ -84,7 +84,7 @@ def of_key(master: bytes | None) -> list[Weakness]:
 def of_guarantee(total: Guarantee, artefacts: Sequence[UsedArtefact]) -> list[Weakness]:
     """Judge a total, and what private artefacts cost on top of it.
 
-    Metric privacy has no threshold of its own: its epsilon means nothing without an index (see
+    Metric privacy has no fixed threshold: its epsilon means nothing without an index (see
     `of_words`).
     """
     inherited = [one for artefact in artefacts for one in _of_inherited(artefact)]
@@ -224,7 +224,7 @@ def of_users(delta: Fraction, users: int) -> list[Weakness]:
 
 
 def of_documents(total: Guarantee, documents: int) -> list[Weakness]:
-    """Judge a delta by the number of documents, which is not in what is said."""
+    """Judge a delta by the number of documents, which the result does not state."""
     if not isinstance(total, LimitedPrecision | DocumentPrivacy) or total.delta * documents <= 1:
         return []
     said = (

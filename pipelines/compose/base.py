@@ -80,7 +80,7 @@ class Composed(beam.PTransform):
             return self._card().content
 
     def _heed(self, weaknesses: Sequence[Weakness]) -> None:
-        """Log what the card says of a guarantee that means little, or refuse it."""
+        """Log the card's warning about a guarantee that means little, or refuse it."""
         with labelled(self.name):
             refuse(weaknesses, self._rows.accept)
         for one in weaknesses:
@@ -112,7 +112,7 @@ class Composed(beam.PTransform):
             )
 
     def _carded(self, rows: beam.PCollection) -> beam.PCollection[str]:
-        """Return the card as an output of its own."""
+        """Return the card as a separate output."""
         return rows.pipeline | "card" >> beam.Create([self._card().to_json()])
 
 

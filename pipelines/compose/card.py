@@ -126,7 +126,7 @@ def of_total(
     spending: Spending[Any],
     not_protected: Sequence[str],
 ) -> ComposedCard:
-    """Return the card of a transform with one stage and no artefact, which is no kind."""
+    """Return the card of a transform with one stage and no artefact, which has no kind."""
     weak = [one.said for one in of_guarantee(spending.guarantee, ())]
     limits = [*weak, *accepted(rows.accept), *_of_rows(rows, ()), *not_protected]
     return _card(rows, transform, described, spending.guarantee, [spending], limits, (), ())

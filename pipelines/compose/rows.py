@@ -49,7 +49,7 @@ class Read(NamedTuple):
     Attributes:
         fields: the fields that were found.
         documents: batches of documents.
-        checks: what is there once the whole input has passed its checks, as a side input.
+        checks: a side input that exists once the whole input has passed its checks.
         identified: the number of documents and the sum of their ids' digests, in parts.
         errors: rows that report those that cannot be read.
     """

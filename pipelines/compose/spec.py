@@ -67,7 +67,8 @@ class RowsSpec(Strict):
     def worker_key(self) -> WorkerKey:
         """Return the source of the key in workers; raises InputError without a master key here.
 
-        A key that is drawn for one run would not do: nobody knows which runs these rows are of.
+        A key that is drawn for one run would not do: workers cannot know which run a row belongs
+        to.
         """
         master = configured_master_key()
         if master is None:

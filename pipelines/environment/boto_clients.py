@@ -41,7 +41,7 @@ def share_clients() -> Callable[[], None]:
     Beam makes a session and a client for each file that it opens, and for each other request
     (`S3FileSystem._path_open`, apache_beam/io/aws/s3filesystem.py; `Client.__init__`,
     apache_beam/io/aws/clients/s3/boto3_client.py). That takes a twentieth of a second of a core, a
-    quarter with what a session reads, and a connection of its own.
+    quarter with a session's reads, and a separate connection.
     """
     try:
         from apache_beam.io.aws.clients.s3 import boto3_client

@@ -14,7 +14,7 @@ _DIGITS = 12
 
 
 def commit_of(package: Path) -> str | None:
-    """Return the commit of the folder of the package `quietcorpus`, or None if nothing tells it.
+    """Return the commit of the folder of the package `quietcorpus`, or None if it is unknown.
 
     It ends with `.modified` if files of a checkout were changed since.
     """

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _TELLING = ("duckdb", "triton")
-"""Libraries made with nanobind, which tells on standard error what nobody has freed at the end."""
+"""Libraries made with nanobind, which lists unfreed objects on standard error at the end."""
 
 
 class _Process:
@@ -27,7 +27,7 @@ def keep_all() -> None:
 
 
 def _end() -> None:
-    """Leave what there is, unless a library would complain of it."""
+    """Leave all objects, unless a library would complain of them."""
     if any(name in sys.modules for name in _TELLING):
         gc.unfreeze()
     else:

@@ -83,8 +83,8 @@ def private_text(name: str, path: str) -> str:
 def open_to_others(status: os.stat_result, reader: int) -> bool:
     """Return whether others than a file's owner may read or change it, for the user id `reader`.
 
-    The rule is PostgreSQL's for a server's key: root's file may also be read by its group, since
-    otherwise nobody else could be given one, in a pod or on YARN. Root itself needs no group.
+    The rule is PostgreSQL's for a server's key: root's file may also be read by its group, since a
+    pod or YARN could otherwise give no other user a key. Root itself needs no group.
     """
     permitted = stat.S_IRWXU
     if status.st_uid == 0 and reader != 0:

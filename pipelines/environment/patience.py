@@ -89,7 +89,7 @@ def _tell_beams_pauses() -> Callable[[], None]:
 
 
 def _tell_botos_pauses() -> Callable[[], None]:
-    """Have boto tell of its own attempts, and end them early.
+    """Make boto report its attempts, and end them early.
 
     If a store takes connections and answers nothing, each attempt lasts a minute, and ten of them
     as many. `RetryHandler.needs_retry` (botocore/retries/standard.py) returns the pause before the

@@ -1,8 +1,8 @@
 """Keys that sign: Ed25519, in the PEM files that OpenSSL writes.
 
-A private key is named by the environment of whoever signs, and is in no spec, log or release. Only
-the launcher signs, so that workers need none. A public key is not secret; whoever checks must have
-it from its holder, and not from the place that is checked.
+The signer's environment names the private key, which is in no spec, log or release. Only the
+launcher signs, so that workers need none. A public key is not secret; a verifier must obtain it
+from its holder, and not from the place that is checked.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def read_key(name: str, path: str) -> SigningKey:
 def read_public_key(name: str, path: str) -> str:
     """Read a public key from a PEM file; return its 32 bytes, hexadecimal.
 
-    Raises InputError for a file that holds anything else, a private key included: whoever checks
+    Raises InputError for a file that holds anything else, a private key included: a verifier of
     signatures should have none.
     """
     try:

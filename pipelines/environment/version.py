@@ -27,7 +27,7 @@ def quietcorpus_version() -> str:
 
 
 def full_version() -> str:
-    """Return the installed version with the commit, where anything tells it, as PEP 440 has it.
+    """Return the installed version with the commit, where it is known, in the form of PEP 440.
 
     Cards and artefacts have the version alone. Their bytes may not depend on whether the software
     came as a checkout or as a wheel.

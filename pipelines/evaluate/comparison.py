@@ -55,7 +55,7 @@ class Comparison:
         seed: the seed of the sample.
         compared: the variants of the mechanism that settings name.
         public_vectors: a file of public word vectors, to compare a release of vectors with.
-        neighbours_of: words whose nearest ones are told.
+        neighbours_of: words whose nearest ones are reported.
         public_text: public texts that an attacker on words learns from.
         reference_text: the documents as another tool left them, to measure beside the release.
     """
@@ -227,7 +227,7 @@ class Comparison:
             )
 
     def measured(self, setting: Setting, draw: int) -> MeasuredDraw:
-        """Measure a draw: the release for draw 0 of its own setting, else a fresh one.
+        """Measure a draw: the release itself for draw 0 of its setting, else a fresh one.
 
         Raises InputError, or StageError, which quotes no text.
         """

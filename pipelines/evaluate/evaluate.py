@@ -325,13 +325,13 @@ def _notes(comparison: Comparison) -> list[str]:
     if columns_kept := comparison.columns.kept:
         names = ", ".join(map(repr, columns_kept))
         notes.append(
-            f"Rows keep {names}: whoever looks for a document's row considers only rows that agree "
+            f"Rows keep {names}: an attacker on a document's row considers only rows that agree "
             "with the document in these columns; the floor of linkage is what these alone link."
         )
     if card_ids := comparison.card.id_column:
         notes.append(
-            f"Rows keep the ids {card_ids!r}: whoever has these links every row. All figures are "
-            "of attackers without them."
+            f"Rows keep the ids {card_ids!r}: an attacker who has these links every row. All "
+            "figures are of attackers without them."
         )
     if not comparison.own.placed and of_documents:
         notes.append(

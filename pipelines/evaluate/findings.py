@@ -14,7 +14,7 @@ from ..card.weakness import Weakness
 
 @dataclass(frozen=True)
 class Findings:
-    """The findings that rules look at: nothing of the corpus but what the report has.
+    """The inputs of the rules, all taken from the report.
 
     Attributes:
         kind: the kind of release.

@@ -50,8 +50,8 @@ _STATED: Mapping[str, Callable[[Findings], str]] = {
         f"other row has, and so may tell whose they are: {_ONLY}"
     ),
     "own-ids": lambda found: (
-        "Rows keep the input's ids, so whoever else has these knows whose each row is: "
-        "publish this only where nobody has"
+        "Rows keep the input's ids, so a reader who has these knows whose each row is: "
+        "publish this only where no reader has"
     ),
     "weak-guarantee": lambda _: (
         "What is promised is weak, though no attack that was tried shows it: publish this only "

@@ -58,7 +58,7 @@ def key_numbers(found: Findings, promise: tuple[str, str]) -> list[KeyNumber]:
 
     `promise` is that of `odds.in_short`.
     """
-    risks = [*_attacks(found), KeyNumber(*promise, "as promised, whoever attacks")]
+    risks = [*_attacks(found), KeyNumber(*promise, "as promised against every attacker")]
     return [*risks[: COUNT - 1], next(_uses(found), _UNUSED)]
 
 
@@ -68,7 +68,7 @@ def of_tried(share: float, tried: int) -> str:
 
 
 def pairs(area: float) -> str:
-    """Write an AUC as a number of pairs that are told apart, rounded up."""
+    """Write an AUC as a number of pairs that an attacker distinguishes, rounded up."""
     return f"{math.ceil(100 * area - 1e-9)} of 100"
 
 

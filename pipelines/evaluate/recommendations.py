@@ -172,10 +172,10 @@ def _singled_out(found: Findings) -> Iterator[Advice]:
 def _own_ids(found: Findings) -> Iterator[Advice]:
     if found.id_column is not None:
         yield (
-            f"Rows keep the input's ids ({found.id_column!r}): whoever has these knows whose each "
-            "row is.",
+            f"Rows keep the input's ids ({found.id_column!r}): a reader who has these knows "
+            "whose each row is.",
             f"Drop {found.id_column!r} from `input.keep` in the release that is handed out, unless "
-            "nobody else has these ids.",
+            "no other party has these ids.",
         )
 
 

@@ -107,11 +107,11 @@ class Study(Protocol):
         of_documents: whether the release has a row for each document, which attacks need.
         of_authors: whether named users must include authors of many documents.
         has_topics: whether a draw has topics.
-        of_vectors: whether the release is of word vectors, with which others can be compared.
-        of_words: whether the release is of words, which an attacker guesses.
+        of_vectors: whether the release holds word vectors, with which others can be compared.
+        of_words: whether the release holds words, which an attacker guesses.
         defined: the difference of the two inputs of the definition, where the definition's unit
             is larger.
-        beyond: a sentence on what the definition's attacker leaves out.
+        beyond: a sentence on the limits of the definition's attacker.
         notes: the methods, and the limits of the measures.
         own: the release itself, for a kind that has no rows of documents.
     """
@@ -145,7 +145,7 @@ class Study(Protocol):
         return []
 
     def neighbours(self, word: str) -> Mapping[str, Sequence[str]]:
-        """Return the words nearest to one, by subject, if the release is of word vectors.
+        """Return the words nearest to one, by subject, if the release holds word vectors.
 
         Raises InputError for a word that the release lacks.
         """
@@ -166,7 +166,7 @@ class Views:
 
     Attributes:
         raw: features of the originals, (n, d).
-        released: the same features of the released rows, (n, d); row i is of document i.
+        released: the same features of the released rows, (n, d); row i releases document i.
         scores: how well originals fit released rows, in one or several named ways.
         facts: how well released rows fit what is known of originals, likewise.
         logs: logarithms of originals' probabilities, where the law is known.
@@ -223,7 +223,7 @@ class Views:
 
         Args:
             kept: int64 (n, 1 or more), as a sample has them; None without any.
-            order: int64 (n,), the document that each row is of.
+            order: int64 (n,), the document that each row releases.
         """
         if kept is None:
             return self
@@ -274,7 +274,7 @@ def rare_words(originals: sp.csr_array) -> dict[str, sp.csr_array]:
 
 
 def way_of(most: int, what: str) -> str:
-    """Name a way to find rows, by so many facts of a sort."""
+    """Name a way to find rows: by at most `most` facts of a sort."""
     return f"by {most} {what}{'s' if most > 1 else ''}"
 
 
@@ -325,7 +325,7 @@ def attacks(
 
 
 def most_linked(logs: Score, count: int) -> npt.NDArray[np.float64]:
-    """Return whether documents are linked by logarithms, all rows together if so many can be."""
+    """Return whether documents are linked by logarithms, all together if they are few."""
     return linked_together(logs, count) if count <= MOST_TOGETHER else linked(logs, count)
 
 
@@ -479,7 +479,7 @@ def judged(
         labels, predicted, subject: as in `folded`.
         than: the classes that a classifier predicted which learnt from the originals, to tell the
             difference.
-        groups: names and members, (n,), of groups of documents whose scores are told as well.
+        groups: names and members, (n,), of groups of documents whose scores are reported as well.
         classifier: its name, where there are several.
     """
     rows, classes = labelled(labels)

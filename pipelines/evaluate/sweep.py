@@ -164,7 +164,7 @@ def _by_ray(comparison: Comparison, tasks: Sequence[Task], workers: int) -> Iter
 
 
 class _Worker:
-    """A comparison in a process of its own."""
+    """A comparison in a separate process."""
 
     def __init__(self, comparison: Comparison) -> None:
         self._comparison = comparison

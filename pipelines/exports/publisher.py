@@ -17,7 +17,7 @@ class Publisher:
     Attributes:
         curator: who publishes the release.
         curator_type: one of `CURATOR_TYPES`.
-        use: what the release is meant for.
+        use: the purpose of the release.
         region: which region the documents are of, or whose law applies.
     """
 

@@ -29,7 +29,7 @@ class Component(NamedTuple):
         name: as the figure has it.
         section: of the guidelines.
         status: `answered`, `in part` or `not covered`.
-        answer: what the card and this software say.
+        answer: the statement of the card and of this software.
         evidence: paths of files and tests, keys of release.json, and commands.
     """
 

@@ -97,7 +97,7 @@ class Column:
 
     @property
     def is_unique(self) -> bool:
-        """Return whether every record has a value of its own."""
+        """Return whether every record has a different value."""
         return self.distinct == self.records
 
     @property

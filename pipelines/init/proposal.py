@@ -45,7 +45,7 @@ class Proposal:
 
 
 def propose(answers: Answers) -> Proposal:
-    """Write the spec; what it leaves to be made first has its command in `before`."""
+    """Write the spec; `before` has the commands that make its artefacts first."""
     kind, block, before = _MECHANISMS[answers.wanted, answers.protected](answers)
     content = "\n".join([*_head(answers), "mechanism:", *(f"  {line}" for line in block), ""])
     as_spec(YAML(typ="safe", pure=True).load(content))  # raises InputError, as a release would
@@ -104,7 +104,7 @@ _Block = tuple[str, list[str], tuple[str, ...]]
 
 
 def _chosen(answers: Answers) -> list[str]:
-    """Return what is said of a private vocabulary, and the way to a public one."""
+    """Return the lines on a private vocabulary, and on how to use a public one."""
     guessed = "" if answers.language else " Give the language of your texts in place of `en`."
     way = _list_of_words(answers)
     listed = f": `{way}` writes one, for" if way else ", as"
@@ -241,7 +241,7 @@ def _texts(answers: Answers) -> _Block:
 
 
 def _of_english(answers: Answers) -> list[str]:
-    """Return what is said of the encoder, which is of English unless another is given."""
+    """Return the lines on the encoder, an English one unless another is given."""
     if answers.language == _ENGLISH:
         return []
     if answers.language:

@@ -42,7 +42,7 @@ def doubts(
     accept: Sequence[Reason],
     key: str = "input.keep",
 ) -> Iterator[str]:
-    """Yield what kept columns look like that is rarely meant for everyone, with the remedy.
+    """Yield the looks of kept columns that are rarely meant for everyone, with the remedy.
 
     Raises InputError for a column of e-mail addresses or free text that is not accepted.
     """

@@ -137,7 +137,7 @@ class Kind(Protocol):
         """Raise InputError if what was read cannot make a release of this kind."""
 
     def noticed(self, tally: Tally) -> Sequence[str]:
-        """Return what only the texts show, for whoever runs the release: it is not of the release.
+        """Return warnings that depend on the texts, for the log alone: they are never published.
 
         Each names its key and its remedy.
         """
@@ -160,7 +160,7 @@ class Kind(Protocol):
 
 
 def asked(spec: Spec, kind: Kind) -> dict[str, Value]:
-    """Return what a run is asked for: the spec, and the current state of the artefacts in it.
+    """Return a run's request: the spec, and the current state of the artefacts in it.
 
     What a spec accepts by name changes no noise: a run that is refused goes on once it is accepted.
     """

@@ -38,9 +38,9 @@ def noticed(
 
 
 def noticed_of_list(source: FileSource | None, counts: FrequentCounts) -> Sequence[str]:
-    """Return the same for a public list of words, or None.
+    """Return the same warnings for a public list of words, or for None.
 
-    Where no manifest beside the list tells its language, there is no warning.
+    There is no warning unless a manifest beside the list states its language.
     """
     listed = _listed(source) if source else None
     if source is None or listed is None:
@@ -67,6 +67,6 @@ def require_rule(source: FileSource, tokenizer: Tokenizer) -> None:
 def _listed(source: FileSource) -> ListedWords | None:
     try:
         content = read_bytes(posixpath.join(posixpath.dirname(source.uri), MANIFEST))
-    except Exception:  # object stores' clients have exceptions of their own; a list may lack one
+    except Exception:  # object stores' clients raise their own exceptions; a list may lack one
         return None
     return ListedWords.of_manifest(content, source.digest)

@@ -118,7 +118,7 @@ def of_candidates(epsilon: Fraction, candidates: int, most_of_one: Fraction) -> 
 def of_projected_mean(epsilon: Fraction, directions: int) -> str:
     """Say how far the mean of a typical document is off, beside how far sentences lie apart.
 
-    The noise on the sum is of length directions / rate on average, in steps of radius / STEPS.
+    The noise on the sum has length directions / rate on average, in steps of radius / STEPS.
     """
     off = 2 * directions / (float(epsilon) * _SENTENCES)
     return (

@@ -37,7 +37,7 @@ class Balance(Part):
 
 
 def balances(place: str, release: str) -> list[Balance]:
-    """Return the balance of each account of a ledger, and what one release is charged.
+    """Return the balance of each account of a ledger, and the charge of one release.
 
     Raises InputError, or what the place raises, if the ledger cannot be read.
     """
@@ -61,7 +61,7 @@ def balances(place: str, release: str) -> list[Balance]:
 
 
 def left_of(most: Charge, used: Charge) -> Charge:
-    """Return what is left of a cap, at least nothing.
+    """Return the rest of a cap, at least zero.
 
     Older partitions, which were not counted as adding up, may have passed the cap.
     """

@@ -108,7 +108,7 @@ class Ledger:
         return ledger
 
     def require_key(self) -> None:
-        """Raise InputError unless whoever runs this may write to the ledger, if it is signed."""
+        """Raise InputError if the ledger is signed and the environment lacks the key in force."""
         self._chain.require_key()
 
     def reserve(self, request: Request) -> Reservation:
@@ -193,8 +193,8 @@ class Ledger:
     def compare(self, reservation: Reservation, identifiers: bytes) -> None:
         """Keep the ids of a partition, before any noise on its documents is drawn.
 
-        A run whose failure tells of its noise then tells it of no document in another partition.
-        Does nothing for a reservation that is spent, or whose ids are kept already.
+        A run whose failure reveals its noise then reveals it about no document in another
+        partition. Does nothing for a reservation that is spent, or whose ids are kept already.
 
         Args:
             reservation: the record, of a partition that is compared by its ids.

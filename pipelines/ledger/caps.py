@@ -198,7 +198,7 @@ class FilteredCap(_Cap):
 
     @pydantic.model_serializer(mode="wrap")
     def _without_filter(self, plain: pydantic.SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out what earlier versions did not have, where nothing is under a filter."""
+        """Leave out keys that earlier versions did not have, where nothing is under a filter."""
         found: dict[str, Any] = plain(self)
         later = ("composition", "approximate_delta", "rho") if self.rule is None else ()
         return {name: value for name, value in found.items() if name not in later}

@@ -61,7 +61,7 @@ class Chain:
     def load(self, trust: Trust | None = None) -> None:
         """Read all records, which must be there and as they are known to be.
 
-        Without `trust`, that is what the environment says of the key.
+        Without `trust`, the environment names the key to trust.
         """
         self.read()
         if not self.records:
@@ -71,7 +71,7 @@ class Chain:
         (trust or Trust.configured()).check(self.uri, self.signatures, self._journal.contents)
 
     def read(self) -> None:
-        """Read all records, if there are any, whoever has signed them."""
+        """Read all records, if there are any, by any signer."""
         try:
             self._journal.load()
             for content in self._journal.contents:
@@ -85,7 +85,7 @@ class Chain:
         return f"{len(self.records) - 1}:{digest(self._journal.contents[-1])}"
 
     def require_key(self) -> None:
-        """Raise InputError unless whoever runs this may write to the ledger, if it is signed."""
+        """Raise InputError if the ledger is signed and the environment lacks the key in force."""
         self.signatures.require(configured_key(LEDGER_KEY), self.uri)
 
     def append(

@@ -24,7 +24,7 @@ def check_change(old: Sequence[Cap], new: Sequence[Cap], used: Sequence[Charge])
     Args:
         old: the caps in force.
         new: the caps that are to follow, of the same accounts in the same order.
-        used: what each account has come to.
+        used: the total of each account.
     """
     if [_account(cap) for cap in new] != [_account(cap) for cap in old]:
         raise InputError(

@@ -166,7 +166,7 @@ def create(folder: str, name: str, content: bytes) -> bool:
         raise
     except (InputError, Unavailable):
         raise
-    except Exception as error:  # every object store's client has exceptions of its own
+    except Exception as error:  # every object store's client raises its own exceptions
         if status_of(error) in (401, 403):
             raise InputError(
                 f"ledger: the credentials do not permit to write to {folder}"

@@ -1,4 +1,4 @@
-"""A ledger as one self-contained page, for whoever watches over the budget of a corpus."""
+"""A ledger as one self-contained page, for the person who oversees the budget of a corpus."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _account(ledger: Ledger, told: dict[str, Any], shares: list[Fraction]) -> Ac
 
 
 def _spent(found: Reservation | None, told: dict[str, Any]) -> dict[str, Any]:
-    """Return a row of an account: a release, what it is, and what it was charged."""
+    """Return a row of an account: a release, its sort, and its charge."""
     assert found is not None
     part = f"{told['partition']} ({told['disjoint'] or 'unknown'})" if told["partition"] else ""
     return {

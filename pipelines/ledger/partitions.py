@@ -50,7 +50,7 @@ class Partitions:
         uri = self._uri(reservation, digest)
         try:
             content = storage.read_bytes(uri)
-        except Exception as error:  # every object store's client has exceptions of its own
+        except Exception as error:  # every object store's client raises its own exceptions
             if outage(error):
                 raise blamed(error, f"ledger: {uri}", "cannot be read") from None
             content = b""

@@ -46,7 +46,7 @@ def _planned(path: str, ledgers: dict[str, Ledger], names: dict[str, str]) -> di
 
 
 def of_run(spec: Spec, kind: Kind, key: ReleaseKey, identity: str) -> dict[str, Any] | None:
-    """Return what the ledger would say to a run, as `plan` does; None for a spec without one.
+    """Return the ledger's answer to a run, as `plan` does; None for a spec without one.
 
     A release that the ledger knows is refused unless this run may go on with its reservation; if it
     may, `accounts` are as they are. Nothing is written. Raises InputError if the ledger cannot be

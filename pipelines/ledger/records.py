@@ -66,12 +66,12 @@ class _Record(_Part):
         later = {name for name in _LATER if getattr(self, name, None) is None}
         found = self.model_dump(mode="json", exclude=later)
         if self.signature is not None:
-            found["signature"] = found.pop("signature")  # last, after all that it is of
+            found["signature"] = found.pop("signature")  # last, after all that it signs
         return (json.dumps(found, indent=1) + "\n").encode()
 
     @property
     def signed_content(self) -> bytes:
-        """Return the bytes that its signature is of."""
+        """Return the bytes that its signature covers."""
         return _OF_RECORD + self.model_copy(update={"signature": None}).to_bytes()
 
 
@@ -187,12 +187,12 @@ class Reservation(_Record):
 
     @property
     def is_older(self) -> bool:
-        """Return whether the record is of a partition, but does not say of which sort."""
+        """Return whether the record belongs to a partition, but does not say of which sort."""
         return self.partition is not None and self.disjoint is None
 
     @property
     def part(self) -> Partition | None:
-        """Return the partition of the record, if it is of one."""
+        """Return the partition of the record, if it belongs to one."""
         if self.partition is None:
             return None
         if self.disjoint is None:
@@ -250,8 +250,9 @@ class Refusal(_Record):
 class NewKey(_Record):
     """The key by which all that follow are signed: a ledger's first one, or the next one.
 
-    A ledger's first one signs this record alone. The next one is named by the one before, which
-    signs it, and signs it as well: whoever trusts the new key alone can trust the whole chain.
+    A ledger's first one signs this record alone. The key before names the next one and signs this
+    record, and the next one signs it as well: a reader who trusts the new key alone can trust the
+    whole chain.
     """
 
     schema_version: Literal[3] = 3  # type: ignore[assignment]
@@ -266,7 +267,7 @@ class NewKey(_Record):
 
     @property
     def proven_content(self) -> bytes:
-        """Return the bytes that the proof is of, which are those of no signature."""
+        """Return the bytes that the proof covers, which no signature covers."""
         return _OF_KEY + self.model_copy(update={"signature": None, "proof": None}).to_bytes()
 
 

@@ -1,4 +1,4 @@
-"""The lines by which a ledger refuses a run: each says what differs, and what the run may do."""
+"""The lines by which a ledger refuses a run: each names the difference, and the run's options."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _difference(found: Reservation, request: Request) -> tuple[str, str]:
 
 
 def _named(partition: Partition | None) -> tuple[str | None, ...] | None:
-    """Return what a spec says of a partition: the ids' key is not in it."""
+    """Return a spec's keys of a partition: the ids' key is not among them."""
     if partition is None:
         return None
     return partition.name, partition.sort.disjoint, partition.sort.column

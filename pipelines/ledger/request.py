@@ -14,7 +14,7 @@ class Request:
 
     Attributes:
         release: the release's id.
-        run: a keyed digest of the spec; whoever has spec and key may resume the run.
+        run: a keyed digest of the spec; a caller who has spec and key may resume the run.
         corpus: the place of the documents: a path, a glob or a URI.
         output: the place of the release.
         partition: the part of the corpus that its documents are; None for any documents.

@@ -24,7 +24,7 @@ _PRECISION = 10**6
 
 
 def schedule(path: str, releases: int) -> dict[str, Any]:
-    """Return what each of so many releases like a spec's may spend, if they are all that is spent.
+    """Return the spending limit of each of `releases` releases like a spec's, if only they spend.
 
     For each account of its ledger that counts the release, and each composition that the account
     could have been opened with at the same target: the most that `each` may spend, what as many

@@ -2,8 +2,9 @@
 
 One key is in force at a time. It is signed on by the opening, or by a later record that signs all
 before it, by their digests; and it is followed by the next one, which the one before has signed.
-Every key signs the record that signs it on. So whoever trusts any one of a ledger's keys can trust
-the whole chain up to the last record, and whoever lacks all of them can add nothing to it.
+Every key countersigns the record that introduces it. So a reader who trusts any one of a ledger's
+keys can trust the whole chain up to the last record, and an attacker who lacks all of them can add
+nothing to it.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class Signatures:
         self.since[new] = record.number
 
     def require(self, own: SigningKey | None, uri: str) -> None:
-        """Raise InputError unless whoever has this key may write to a ledger."""
+        """Raise InputError unless a holder of this key may write to the ledger."""
         if self.key is None:
             return
         if own is None:
@@ -83,7 +84,7 @@ class Signatures:
 
         Args:
             record: the record.
-            own: the key of whoever writes it; InputError is raised if that is not in force.
+            own: the writer's key; InputError is raised if that is not in force.
             new: the key that it signs on, if it does.
             uri: the ledger's place, for people.
         """

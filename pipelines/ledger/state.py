@@ -265,7 +265,7 @@ class State:
         self.commits[number] = record
 
     def _is_unknown(self, found: Reservation) -> bool:
-        """Return whether a release is of a partition whose ids were not compared yet."""
+        """Return whether a release belongs to a partition whose ids were not compared yet."""
         return found.disjoint == "compared" and found.number not in self.documents
 
     def _move(self, found: Reservation, before: str | None, after: str | None) -> None:

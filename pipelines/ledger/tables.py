@@ -228,7 +228,7 @@ def shown(found: dict[str, Any], *, down: bool = False) -> str:
 
 
 def sums(account: dict[str, Any]) -> Iterator[str]:
-    """Yield the sums of an account under a filter: what is used of their caps, and what is left."""
+    """Yield the sums of an account under a filter: the used part of their caps, and the rest."""
     for name, key in _SUMS:
         yield f"{name} {_sum(account[key])}"
 

@@ -1,7 +1,7 @@
 """The keys and the head of a ledger, as known from elsewhere than its place, and their check.
 
-Records that agree with one another show only that whoever wrote them had a key. Whose key it is,
-and that no record was cut off at the end, a place cannot tell of itself.
+Records that agree with one another show only that their writer had a key. A place cannot prove
+whose key it is, nor that no record was cut off at the end.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Trust:
     def configured(cls, public_key: str | None = None, head: str | None = None) -> Trust:
         """Return the keys that the environment names, and that in a PEM file; and a head.
 
-        Raises InputError for a file that holds no such key, and for what is no head.
+        Raises InputError for a file that holds no such key, and for a value that is not a head.
         """
         keys = {}
         own = configured_key(LEDGER_KEY)

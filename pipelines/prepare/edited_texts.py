@@ -59,7 +59,7 @@ def unedited(
 
     Args:
         texts: the texts, valid UTF-8, at least one.
-        on_compared: is told how many are compared.
+        on_compared: called with the number of texts compared.
     """
     words = joined(
         [

@@ -32,7 +32,7 @@ def require_installed_ray() -> None:
 
 @contextmanager
 def session(source: EncoderSource | None, texts: int) -> Iterator[Any]:
-    """Yield Ray, if it is to encode so many texts, or None if this process is to do it.
+    """Yield Ray, if it is to encode this number of texts, or None if this process is to do it.
 
     Ray does so on the cluster that RAY_ADDRESS names. Without one, it does so on this machine, if
     there are many texts and it is installed. An encoder without a source takes no cluster.
@@ -47,7 +47,7 @@ def session(source: EncoderSource | None, texts: int) -> Iterator[Any]:
 
 @contextmanager
 def silent_ray_data() -> Iterator[None]:
-    """Silence Ray Data, which would show bars and log every step of its own."""
+    """Silence Ray Data, which would show bars and log each of its steps."""
     import ray.data
 
     context, logger = ray.data.DataContext.get_current(), logging.getLogger("ray.data")

@@ -30,7 +30,7 @@ def apart(
         vectors: float32 (n, d), on the grid.
         searched: int64 (n, p), the lists in which earlier ones are looked for, p different ones
             each; a vector is in its first. With one list of all, all earlier ones are compared.
-        on_compared: is told how many are compared.
+        on_compared: called with the number of vectors compared.
     """
     lists = searched[:, 0]
     # Those returned of one list lie together, from the list's place on.

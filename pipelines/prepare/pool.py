@@ -165,7 +165,7 @@ def _require_public(provenance: str) -> None:
 def model_of(encoder: str, tokenizer: Tokenizer) -> EncoderSource | None:
     """Find the model that encodes texts; None for the encoder that is made of them.
 
-    A model that cannot be had is told before the documents are read. Raises InputError.
+    Raises InputError, before the documents are read, for a model that cannot be had.
     """
     if encoder == lsa.NAME:
         return None
@@ -176,7 +176,7 @@ def model_of(encoder: str, tokenizer: Tokenizer) -> EncoderSource | None:
 
 
 def _require_possible(source: str, texts: int) -> None:
-    """Raise InputError if no pool can be made of so many different texts."""
+    """Raise InputError if no pool can be made of `texts` different texts."""
     if not texts:
         raise InputError(f"source: {source} has no text; give documents to choose from")
     if texts > MOST_TEXTS:
@@ -193,7 +193,7 @@ class _Chosen:
     Attributes:
         order: int64 (m,), their numbers, in the pool's order.
         lists: the lists.
-        search: what the manifest says of them.
+        search: the manifest's description of them.
     """
 
     order: npt.NDArray[np.int64]
@@ -235,7 +235,7 @@ def _fitted(source: str, listed: Sequence[str], tokenizer: Tokenizer) -> Lsa:
 
 
 def _described(opened: Encoder | Lsa, model: EncoderSource | None) -> Mapping[str, Any]:
-    """Return what the pool's manifest says of the encoder."""
+    """Return the pool manifest's description of the encoder."""
     if isinstance(opened, Lsa):
         return opened.description
     assert model is not None

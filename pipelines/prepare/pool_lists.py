@@ -22,10 +22,10 @@ from quietcorpus.transforms.errors import InputError, shown
 from ..runners.parallel import processors
 
 _TEXTS_A_LIST = 10  # on average, at least: fewer are too few to be found by their centroid
-_QUERIES = 1_000  # texts on which recall is measured, and one in so many of a small pool
+_QUERIES = 1_000  # texts on which recall is measured, and of a small pool one in `_ONE_IN`
 _ONE_IN = 10
-_COUNTS = 1, 20, 500  # of nearest texts; 20 is what a spec has unless it says otherwise
-_CHOSEN_BY, _ENOUGH = 20, 0.95  # probes are chosen for so much recall of so many texts
+_COUNTS = 1, 20, 500  # of nearest texts; 20 is the default of a spec
+_CHOSEN_BY, _ENOUGH = 20, 0.95  # probes reach a recall of `_ENOUGH` for `_CHOSEN_BY` nearest texts
 _FORM = re.compile("ivf:lists=([1-9][0-9]{0,8})(?:,probes=([1-9][0-9]{0,8}))?")
 
 
@@ -44,7 +44,7 @@ class Asked:
     seed: int
 
     def check(self, texts: int) -> None:
-        """Raise InputError if these are more lists than so many texts can fill."""
+        """Raise InputError if these are more lists than `texts` texts can fill."""
         most = texts // _TEXTS_A_LIST
         if not most:
             raise InputError(
@@ -119,7 +119,7 @@ class Arranged:
     Attributes:
         order: int64 (m,), the numbers of the texts among the n.
         lists: the lists; none is empty.
-        search: what the manifest says of them.
+        search: the manifest's description of them.
     """
 
     order: npt.NDArray[np.int64]
@@ -130,7 +130,7 @@ class Arranged:
 def arrange(
     vectors: npt.NDArray[np.float32], trained: Trained, kept: npt.NDArray[np.int64]
 ) -> Arranged:
-    """Put the texts of a pool into lists, and measure what is found.
+    """Put the texts of a pool into lists, and measure their recall.
 
     The queries are the texts that had no part in the training, and each is left out of what is
     found for it: so a query is what a document of the same kind would be that is not in the pool.

@@ -38,7 +38,7 @@ def chosen(
     wanted: int,
     generator: np.random.Generator,
 ) -> PublicDocuments:
-    """Draw a uniform sample of the documents of at least so many sentences, in random order."""
+    """Draw a uniform sample of the documents of at least `least` sentences, in random order."""
     kept: list[tuple[float, int, list[str], pa.Table, pa.Array]] = []
     number = count()
     for sentences, columns, texts, row in _split(corpus, language, max(least, most)):

@@ -69,9 +69,9 @@ def build(
     under which private vectors were made. With `only="codes"`, the index has no vectors; it has the
     codes and the distances that it would have with them. `words` is the file of a FAISS index's
     words, one a line. `search` asks for inverted lists, as in `ivf:lists=4096`, and `progress` for
-    a bar. Words that the tokeniser never yields are left out. `language` is the words' own, if it
-    is no part of the tokeniser. `rescale` names a map of the vectors, and `public_weights` the file
-    that it is by, as `Rescaling.read` takes them.
+    a bar. Words that the tokeniser never yields are left out. `language` is the language of the
+    words, if the tokeniser does not include it. `rescale` names a map of the vectors, and
+    `public_weights` the file that it is by, as `Rescaling.read` takes them.
     """
     source, output = absolute(source), absolute(output)
     promised = _promise(provenance, guarantee)
@@ -151,10 +151,10 @@ def make(
 ) -> WordIndex:
     """Make an index of vectors.
 
-    `source` names their file, as `uri` and `sha256`. With a number of `lists`, so many inverted
-    lists are trained. The training, and the measurement of distances, are two of `steps`, and that
-    of lists is another. Raises ValueError for vectors from which no codes, or not so many lists,
-    can be made.
+    `source` names their file, as `uri` and `sha256`. With a number of `lists`, that number of
+    inverted lists is trained. The training, and the measurement of distances, are two of `steps`,
+    and that of lists is another. Raises ValueError for vectors from which no codes, or too few
+    lists, can be made.
     """
     steps = steps or Steps(2 + (lists is not None), bar=False)
     inverted = vectors.lists

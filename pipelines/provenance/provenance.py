@@ -40,7 +40,7 @@ def check(
     accept: int,
     steps: Steps,
 ) -> dict[str, Any]:
-    """Compare the corpus of a spec with what is said to be public, and write a private report.
+    """Compare the corpus of a spec with its declared public sources; write a private report.
 
     Documents are read once, as a release reads them, and compared by a thread for each processor.
 
@@ -99,7 +99,7 @@ def _public(
 
 
 def _documents(corpus: Corpus, planned: Plan, counts: dict[str, int]) -> Iterator[Documents]:
-    """Read the corpus, batch by batch, and count what it has."""
+    """Read the corpus, batch by batch, and count its records."""
     for split in planned.splits:
         for documents in read(split, corpus):
             counts["documents"] += len(documents.rows)

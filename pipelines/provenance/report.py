@@ -1,4 +1,4 @@
-"""The report on provenance: a private file, for whoever may read the corpus."""
+"""The report on provenance: a private file, for readers who may read the corpus."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Tally:
     """The number of documents in which each public text was found."""
 
     def __init__(self, texts: int) -> None:
-        """Begin with none; there are so many texts."""
+        """Begin with no documents near any of `texts` texts."""
         self.equal = np.zeros(texts, np.int64)
         self.near = np.zeros(texts, np.int64)
 
     @property
     def settled(self) -> npt.NDArray[np.bool_]:
-        """Return which texts were near so many documents that they need no further ones, (n,)."""
+        """Return which texts were near enough documents to need no further ones, (n,)."""
         return self.near >= MOST_DOCUMENTS
 
     @property

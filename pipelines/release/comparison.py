@@ -21,7 +21,7 @@ from .tallies import check_passes, check_unchanged
 def identify(
     job: Job, key: ReleaseKey, run: Callable[[Callable[[beam.Pipeline], None]], None]
 ) -> bytes:
-    """Return the digests of the ids of a job's documents, by a pipeline of its own.
+    """Return the digests of the ids of a job's documents, by a separate pipeline.
 
     `run` runs a pipeline that the given function builds. Records that cannot be read are left to
     the passes that follow. Raises InputError if an id repeats, and StageError if the engine lost

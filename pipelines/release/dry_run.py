@@ -42,14 +42,14 @@ class DryRun:
         statement: the guarantee in words, as the card's `guarantee.statement`.
         total: the cost, as the card's `budget.total`.
         inherited: the cost to the data of private artefacts, as the card's `budget.inherited`.
-        together: the cost of both to whoever is one unit in each corpus, as the card's
+        together: the cost of both to a person who is one unit in each corpus, as the card's
             `budget.together`; None where they do not add.
         accepted: what the spec accepts by name, which is refused otherwise.
         weaknesses: what is not protected though a reader might expect it, as the log warns of it.
         ledger: the answer of the ledger, without the keys `spec` and `cost` of an entry of
             `quietcorpus.ledger.plan`; None for a spec without a ledger.
         told: whether the release tells how many documents there are; else nothing here does.
-        documents: their number, if it is told, and every file states it.
+        documents: their number, if the release tells it and every file states it.
         noise: the noise that is to be expected, in sentences.
         sample: what documents take in one process, by a sample of generated text: `of(documents)`
             returns seconds and bytes. If there is no sample, its `reason` says why.
@@ -125,7 +125,7 @@ def dry_run(
 
 
 def _of_card(spec: Spec, card: Card) -> DryRun:
-    """Return what is to be said of a release that is there, of which nothing more is checked."""
+    """Return the dry run of an existing release, which is not checked further."""
     return DryRun(
         output=spec.output,
         complete=True,

@@ -104,7 +104,7 @@ def _difference(card: Card, spec: Spec) -> str | None:
     block = json.loads(json.dumps(stated(spec.mechanism)))
     found = card.mechanism.model_dump(mode="json", exclude_none=True)
     for name in [*type(spec.mechanism).model_fields, *block]:
-        # What was found where a key is left out: `whole_difference` compares it.
+        # Where a key is left out, `whole_difference` compares the value that was found.
         left_out = name in spec.mechanism.found and block.get(name) is None
         if not left_out and not _agrees(found, name, block.get(name)):
             return f"other mechanism.{name}"

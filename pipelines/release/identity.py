@@ -1,7 +1,8 @@
 """The identity of a run: two runs of one identity make the same bytes.
 
-A ledger asks for the identity, which holds every byte of the software: what is told of a release's
-noise, it is told once. A claim on an output says only who may write there, and asks for less.
+A ledger asks for the identity, which holds every byte of the software: a release may
+reveal its noise in one form only. A claim on an output says only who may write there, and asks for
+less.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ..storage.claims import MASTER_KEY, Run
 
 
 def run(spec: Spec, plan: Plan, kind: Kind, key: ReleaseKey) -> Run:
-    """Return the run as a claim on the output tells it; without the key, it reveals nothing.
+    """Return the run as a claim on the output identifies it; without the key, it reveals nothing.
 
     The key of its identity is bound to the corpus. Its other digests are of one key for all corpora
     of a master key, or none could say that it is the corpus that differs.

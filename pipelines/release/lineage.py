@@ -1,4 +1,4 @@
-"""Lineage of a run: events of OpenLineage for what it read, what it made, and what it spent.
+"""Lineage of a run: OpenLineage events on its inputs, its outputs, and its cost.
 
 OpenLineage's own settings (OPENLINEAGE_URL, OPENLINEAGE_CONFIG, an `openlineage.yml`, and
 OPENLINEAGE__TRANSPORT__...) say where events go. Without any of them, none is made: its client
@@ -42,7 +42,7 @@ def is_asked() -> bool:
         return True
     if any(name.startswith(f"{_PREFIX}TRANSPORT") for name in os.environ):
         return True
-    at_home = os.path.expanduser(f"~/.openlineage/{_FILE}")  # a `Path` raises if nobody is at home
+    at_home = os.path.expanduser(f"~/.openlineage/{_FILE}")  # a `Path` raises if there is no home
     return os.path.isfile(_FILE) or os.path.isfile(at_home)
 
 

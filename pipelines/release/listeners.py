@@ -1,4 +1,4 @@
-"""Those who are told of a run besides its caller, each in a thread of its own.
+"""Listeners to a run, besides its caller, each in a separate thread.
 
 None of them makes a run fail, nor holds it up for more than some seconds at its end.
 """
@@ -32,10 +32,10 @@ Accounts: TypeAlias = Callable[[], Sequence[Balance]]
 
 
 class Listener(Protocol):
-    """One that is told of a run, and may raise anything."""
+    """A listener to a run; its methods may raise anything."""
 
     def began(self, spec: Spec, progress: Numbers) -> None:
-        """Hear of a run whose spec was read; `progress` will have its job's latest numbers."""
+        """Take a run whose spec was read; `progress` will have its job's latest numbers."""
 
     def reserved(self, accounts: Accounts) -> None:
         """Hear that the budget of a release with a ledger is reserved, and ask for its accounts."""
@@ -52,7 +52,7 @@ _ALL: Mapping[str, tuple[Callable[[], bool], Callable[[str], Listener]]] = {
 
 
 class Audience:
-    """All that are to be told of one run."""
+    """The listeners to one run."""
 
     def __init__(self) -> None:
         self._progress: dict[str, int] = {}
@@ -79,7 +79,7 @@ class Audience:
             one.tell(lambda listener: listener.reserved(accounts))
 
     def progressed(self, numbers: Numbers) -> None:
-        """Keep the latest numbers of the job, for whoever looks at them."""
+        """Keep the latest numbers of the job, for listeners that look at them."""
         self._progress.update(numbers)
 
     def ended(self, summary: RunSummary, card: Card | None) -> None:
@@ -97,7 +97,7 @@ class Audience:
 
 
 class _Told:
-    """A listener, and the thread in which it is told."""
+    """A listener, and the thread that calls it."""
 
     def __init__(self, name: str, make: Callable[[], Listener]) -> None:
         self._name = name

@@ -185,7 +185,7 @@ def _heed(
 ) -> None:
     """Warn of weaknesses and doubts, or refuse them; each doubt names its remedy itself.
 
-    What is accepted by name is warned of, and not refused.
+    The run warns of risks that are accepted by name, and does not refuse them.
     """
     others = [one for one in weaknesses if one.reason not in accept]
     if strict and (others or doubts):

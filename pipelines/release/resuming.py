@@ -1,9 +1,9 @@
 """Tries of a job: what a later one keeps of an earlier one, of this run or of one that was killed.
 
 The local engine ends with the first worker that it loses, and a store may be gone for longer than
-its clients ask again. Clusters repeat by themselves what they have lost; the local engine's job is
-run again. Noise is keyed, so a later try makes what the earlier one would have made, and costs no
-budget.
+its clients ask again. Clusters repeat lost work by themselves; the launcher runs the local engine's
+job again. Noise is keyed, so a later try makes the same release as the earlier one would have, and
+costs no budget.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def persistently(attempt: Callable[[int], _T], steps: Steps, tries: int = TRIES)
 
 
 def tried(job: Job, earlier: Sequence[str], number: int) -> Job:
-    """Return the job of a try, after so many others, with the records that these have left.
+    """Return the job of a try, after `number` others, with the records that these have left.
 
     `earlier` holds the staging areas of runs that were killed. The files of each try are apart from
     the others', and the records of all are in one place.

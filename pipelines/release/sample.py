@@ -2,8 +2,7 @@
 
 The documents are made of public words, and of no text of the corpus; only the sizes of its files
 and their numbers of documents are looked at. They are released by the same kind, into a temporary
-folder that is deleted, at growing numbers: what a document takes is the difference that more of
-them make.
+folder that is deleted, at growing numbers: the cost of a document is the slope over these numbers.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ class Sample:
         exact: whether the documents took most of the time; else `seconds` is the most they took.
         fixed_seconds: the time that a release takes besides its documents'.
         seconds: the time of a document.
-        fixed_bytes: the size of what a release has besides its documents.
+        fixed_bytes: the size of a release without its documents.
         bytes: the size of a document in the release.
     """
 
@@ -62,7 +61,7 @@ class Sample:
     bytes: float
 
     def of(self, documents: int) -> tuple[float, float]:
-        """Return the seconds and the bytes of a release of so many documents."""
+        """Return the seconds and the bytes of a release of this number of documents."""
         seconds = self.fixed_seconds + documents * self.seconds
         return seconds, self.fixed_bytes + documents * self.bytes
 

@@ -64,7 +64,7 @@ class Watch:
         shards: int | None,
         earlier: Sequence[str] = (),
     ) -> None:
-        """Take the number of shards, if any; the observer is told what is found, in numbers.
+        """Take the number of shards, if any; the observer gets the findings, in numbers.
 
         `earlier` holds the staging areas of which shards may be kept.
         """
@@ -83,7 +83,7 @@ class Watch:
         return "; ".join(filter(None, (*self._reading(work), *self._writing(), repeated(work))))
 
     def end(self) -> None:
-        """Tell what workers had to repeat; a store that fails now is asked no more."""
+        """Log the work that workers repeated; a store that fails now is not asked again."""
         with suppress(Exception):
             if said := repeated(self._found()):
                 _LOGGER.warning(

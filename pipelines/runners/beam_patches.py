@@ -65,7 +65,7 @@ def provision_info(options: PipelineOptions) -> fn_runner.ExtendedProvisionInfo:
 
 
 SILENT_SECONDS = 600.0
-"""A worker process that does not answer for so long is ended. A thread of its own answers, so that
+"""A worker process that does not answer for so long is ended. A separate thread answers, so that
 a worker is silent only if all of it hangs, as one that is suspended, and not one that has much to
 do."""
 _LOOKS = 120  # of which a launcher that was suspended itself loses one
@@ -187,7 +187,7 @@ class _Loopback:
 
 
 class _Sockets(_Loopback):
-    """A stand-in for `grpc` whose new servers listen at Unix sockets, each of a number of its own.
+    """A stand-in for `grpc` whose new servers listen at Unix sockets, each with a different number.
 
     They lie in a folder that no other user can enter.
     """
@@ -204,7 +204,7 @@ class _Sockets(_Loopback):
         return f"unix:{self.folder}/{number}"
 
     def _bind(self, bind: Callable[[str], int], address: str) -> int:
-        if address != "[::]:0":  # of the job service, which has an address of its own
+        if address != "[::]:0":  # of the job service, which has a separate address
             return super()._bind(bind, address)
         number = next(self._numbers)
         bind(self.address(number))
@@ -253,12 +253,12 @@ out_of_reach = Temporary(_patch_servers)
 """Keep the servers of worker processes out of the reach of others.
 
 Beam binds them to every interface, without authentication: private text passes through them, and
-whoever reaches them can run code as this user. Those of the local engine listen at Unix sockets,
-which no other user can reach. A cluster's runner reaches those of the launcher by the loopback
-interface.
+any process that reaches them can run code as this user. Those of the local engine listen at Unix
+sockets, which no other user can reach. A cluster's runner reaches those of the launcher by the
+loopback interface.
 
 The address "[::]" is fixed in `GrpcServer.__init__` (worker_handlers.py), `SubprocessSdkWorker.run`
 (local_job_service.py) and `BeamFnExternalWorkerPoolServicer.start` (worker_pool_main.py), so `grpc`
 is replaced in these modules. The second of them has "localhost:" in its descriptor of the logging
-server, and tells nobody which process it has started for which worker.
+server, and does not report which process it has started for which worker.
 """

@@ -178,7 +178,7 @@ def _guard(server: JobServerOptions, *, plans_alone: bool) -> None:
 
 
 def _check_jar(key: str, jar: str | None) -> None:
-    """Raise InputError for a file that is no jar; Beam fetches its own jar if none is given."""
+    """Raise InputError for a file that is not a jar; Beam fetches its own jar if none is given."""
     if jar is not None and "://" not in jar and not zipfile.is_zipfile(jar):
         state = "is not a jar" if os.path.exists(jar) else "does not exist"
         raise InputError(f"{key}: {jar} {state}; make one, with `make spark` or `make flink`")

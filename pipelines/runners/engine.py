@@ -109,7 +109,7 @@ class Engine:
             raise InputError("--dry_run: for DataflowRunner only; other runners would run the job")
         if dataflow and self._options.view_as(GoogleCloudOptions).template_location:
             raise InputError(
-                "--template_location: nobody would publish what a template's job makes; drop it"
+                "--template_location: not supported, since a template's job cannot publish; drop it"
             )
         if not self.local:
             # Or Beam runs `pip freeze` for seconds and sends workers what it prints: names and
@@ -185,7 +185,7 @@ class Engine:
                         )
             except BaseException:
                 with suppress(Exception):  # the error that ended the wait says more
-                    result.cancel()  # or workers would go on writing where nobody looks
+                    result.cancel()  # or workers would go on writing files that no run publishes
                 raise
 
     def _run_locally(self, build: Callable[[beam.Pipeline], None], observer: Observer) -> None:

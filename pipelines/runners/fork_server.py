@@ -62,7 +62,7 @@ with which it ends."""
 
 
 def run(work: Work, own: Mapping[str, str], parent: int) -> int | None:
-    """Run a worker in a fork; return its exit code, or None if there is no server to fork it.
+    """Run a worker in a fork; return its exit code, or None if no server can fork it.
 
     Args:
         work: the worker, the same for every caller of a server.
@@ -359,7 +359,7 @@ class _Server:
 
 
 def _peer(connection: socket.socket) -> tuple[int, int]:
-    """Return the process and user id of a socket's peer; process 0 is of another namespace."""
+    """Return the process and user id of a socket's peer; process 0 belongs to another namespace."""
     size = _CREDENTIALS.size
     pid, user, _ = _CREDENTIALS.unpack(
         connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)

@@ -57,7 +57,7 @@ class Cluster(Protocol):
 class _Asked:
     """A question to a store, which may take minutes to answer and then fail.
 
-    It is put in a thread of its own, so that whoever asks can go on meanwhile.
+    A separate thread puts it, so that the caller can go on meanwhile.
     """
 
     def __init__(self, question: Callable[[], str]) -> None:
@@ -66,7 +66,7 @@ class _Asked:
         self._answer: str | None = None
 
     def answer(self) -> str:
-        """Return what is answered in a few seconds, or that there is no answer.
+        """Return the answer of the first few seconds, or a note that none came.
 
         No question is put while an earlier one is open, whose answer would be an old one.
         """
@@ -93,14 +93,14 @@ def attended(
     on_sight: Callable[[Sight], None] = lambda _: None,
     title: str = "the job runs",
 ) -> Iterator[None]:
-    """Log the state of a job every half minute, and cancel a job that nobody works on.
+    """Log the state of a job every half minute, and cancel a job that has no worker.
 
     Args:
         cluster: where the job runs; None for one that cannot be looked at.
         cancel: cancels the job; the body then ends with an exception.
         written: says what is written so far; empty if there is nothing to say.
         patience: seconds without any worker, after which Unavailable is raised.
-        on_sight: is told what was seen at each look.
+        on_sight: called with the counts seen at each look.
         title: begins each line, and says that the job runs.
     """
     ended, given_up, asked = threading.Event(), threading.Event(), _Asked(written)

@@ -72,7 +72,7 @@ class _Alarm:
 
 @contextmanager
 def deadline(minutes: float | None) -> Iterator[Callable[[], None]]:
-    """Interrupt the body after so many minutes, as Ctrl-C would; it raises DeadlinePassed then.
+    """Interrupt the body after `minutes`, as Ctrl-C would; it raises DeadlinePassed then.
 
     Yields a function that lifts the deadline. Raises InputError outside the main thread, the only
     one that signals interrupt.

@@ -3,7 +3,7 @@
     python -m quietcorpus.pipelines.runners.job_server LAUNCHERS_PID COMMAND...
 
 Without it, Spark's driver in the job server would keep the job, and the cluster's cores, for a
-release that nobody publishes. A job that Flink has taken runs to its end all the same.
+release that no launcher publishes. A job that Flink has taken runs to its end all the same.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from .worker import OWN
 
 
 def command(workers: int) -> str:
-    """Return the shell's command that starts one of so many workers."""
+    """Return the shell's command that starts one of `workers` workers."""
     # A terminal sends Ctrl-C to workers too; the launcher alone acts on it, and ends them.
     return (
         f"trap '' INT; {_threads(workers)} exec {shlex.quote(sys.executable)} "

@@ -91,7 +91,7 @@ def plain(value: Any, seen: dict[int, Any] | None = None) -> Any:
     """Copy a file's content, with a stand-in for every value of a type that YAML does not give.
 
     A table or another object of a caller's would be compared, sorted or written by the checks, and
-    may raise errors of its own, which quote it. A stand-in has the class's name alone.
+    may raise errors that quote it. A stand-in has the class's name alone.
     """
     seen = {} if seen is None else seen
     if id(value) in seen:  # an alias of YAML's, which may even contain itself
@@ -125,7 +125,7 @@ def first_line(error: pydantic.ValidationError) -> str:
 
 
 def table_remedy(value: object) -> str | None:
-    """Return what to do with a table in place of a path; None for a value that is none."""
+    """Return the remedy for a table in place of a path; None for any other value."""
     of = type(value).__module__.partition(".")[0]
     tabular = of in _LIBRARIES or isinstance(value, list)
     return "write it to a Parquet file and give its path" if tabular else None

@@ -27,7 +27,7 @@ class _Untitled(GenerateJsonSchema):
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of a spec.
 
-    It is of draft 7, the latest that all YAML language servers understand.
+    It follows draft 7, the latest that all YAML language servers understand.
     """
     content = {"$schema": "http://json-schema.org/draft-07/schema#"}
     return content | Spec.model_json_schema(schema_generator=_Untitled)

@@ -28,7 +28,7 @@ class MechanismSpec(Strict):
     """
 
     if TYPE_CHECKING:
-        kind: str  # each block declares it, at a place of its own among the keys
+        kind: str  # each block declares it, at a different place among the keys
     copies_columns: ClassVar[bool] = True
     found: ClassVar[frozenset[str]] = frozenset()
 

@@ -28,7 +28,7 @@ from .staging import is_staging, new_staging
 STALE_SECONDS = 15 * 60.0
 """A run is taken for dead after so long without a sign of life, by the store's clock."""
 MASTER_KEY = "the master key"
-"""The name, in what a run was asked for, of the digest that tells its master key."""
+"""The name, in a run's request, of the digest that identifies its master key."""
 _VERSION = 2
 _ATTEMPTS = 16
 _WITHDRAWN = "withdrawn"  # the `run` of a claim of version 1 that is withdrawn
@@ -40,7 +40,7 @@ _SHARDS = re.compile(r"data/part-\*-of-\d+\.parquet")
 
 @dataclass(frozen=True)
 class Run:
-    """A run, as a claim tells it from others. The digests are keyed.
+    """A run, as a claim identifies it. The digests are keyed.
 
     Attributes:
         release: the release's id, for people.
@@ -205,7 +205,7 @@ def _refuse_other(claim: Claim, silent: float, run: Run, output: str) -> None:
 
 
 def _remedy(claim: Claim, silent: float, output: str, *, may_wait: bool) -> str:
-    """Return what to do about a claim that a run may not take over."""
+    """Return the remedy for a claim that a run may not take over."""
     command = f"give `quietcorpus release-claim {output} --reason ...`"
     if claim.version == 1:
         return f"an earlier version made its claim: wait for it, or if it died, {command}"

@@ -61,7 +61,7 @@ class StoredObject(Protocol):
         """
 
     def abort_uploads(self, chosen: Callable[[str], bool]) -> None:
-        """Discard the parts of those objects that nobody completed.
+        """Discard the parts of chosen objects whose upload was not completed.
 
         Looks at the objects whose names begin with this one's, and asks about the URI of each.
         """
@@ -117,7 +117,7 @@ class _S3:
     def upload(self, content: Stream) -> None:
         from boto3.s3.transfer import TransferConfig
 
-        # The caller uploads several files at once, in threads of its own.
+        # The caller uploads several files at once, in its own threads.
         self._client.upload_fileobj(content, **self._name, Config=TransferConfig(use_threads=False))
 
     def list_one(self) -> None:

@@ -1,4 +1,4 @@
-"""The place where a run publishes what it makes, whole or not at all."""
+"""The place where a run publishes its files, whole or not at all."""
 
 from __future__ import annotations
 
@@ -97,7 +97,8 @@ class Output:
     def folder(self, last: str) -> Iterator[str]:
         """Yield a local folder whose files become the output: all at once, or in a store in turn.
 
-        There, the file `last` appears last: without it, nobody takes the others for complete.
+        There, the file `last` appears last: without it, readers do not take the others for
+        complete.
         """
         if self.is_local:
             with staging_area(self.uri) as staging:

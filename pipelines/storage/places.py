@@ -33,7 +33,7 @@ def absolute(value: str) -> str:
 
 
 def problem_of(value: str) -> str | None:
-    """Return what is wrong with a place as it is written, and how to write it; None if nothing."""
+    """Return the fault of a place as written, and its remedy; None if there is none."""
     if not value.strip() or is_text(value):
         return "is not allowed; give a path or a URI"
     written = _as_here(value)

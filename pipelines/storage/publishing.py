@@ -109,7 +109,7 @@ class Claimed:
     def begin(self) -> None:
         """Tidy up after the runs that this one takes over, but for the shards that they finished.
 
-        What those shards lie in is deleted with the claim.
+        The areas of those shards are deleted with the claim.
         """
         stagings = self._lease.claim.stagings
         if stagings[:-1]:
@@ -119,8 +119,8 @@ class Claimed:
                 self.earlier.append(staging)
             else:
                 storage.delete_folder(staging)
-        # Every writer here has a claim: an area that no claim names belongs to a run that nobody
-        # continues.
+        # Every writer here has a claim: an area that no claim names belongs to a run that no other
+        # run continues.
         orphans = stagings_of(self._output)
         if self._lease.stands:
             abort_uploads_of(self._output)
@@ -145,7 +145,7 @@ class Claimed:
         names = [*(file.path for file in files), *texts]
         self._lease.require()
         self._refuse_strangers(names)
-        # Before anything is there: whoever finds the claim must know what may be.
+        # Record the names first: a successor that finds the claim must know which files may exist.
         before = self._lease.claim.published
         self._lease.change(published=claims.patterns([*before, *names]))
         card = texts[layout.CARD]

@@ -1,4 +1,4 @@
-"""The release of an output from a run that died and that nobody will repeat."""
+"""The release of an output from a dead run that will not be repeated."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _refuse_alive(claim: Claim, silent: float, output: str) -> None:
 
 
 def _release(claim: Claim, version: str, output: str) -> None:
-    """Withdraw a claim, delete what its runs have left, and then the claim."""
+    """Withdraw a claim, delete the files that its runs left, and then the claim."""
     own = (*claim.stagings, new_staging(output))  # makes it this command's, not its run's
     withdrawn = claims.rewrite(output, claim, version, withdrawn=True, stagings=own)
     if withdrawn is None:

@@ -92,7 +92,7 @@ def upload(uri: str, chunks: Iterable[bytes]) -> None:
 
 
 def abort_uploads(prefix: str, chosen: Callable[[str], bool] = lambda uri: True) -> None:
-    """Discard the parts of those objects, with URIs that begin so, that nobody completed.
+    """Discard the parts of chosen objects under a prefix whose upload was not completed.
 
     A process that is killed leaves them: no listing of objects shows them, and they are billed.
     """

@@ -18,7 +18,7 @@ STAGES = {
     "votes": "counting votes",
     "release": "releasing documents",
 }
-"""By the counters of a pass over the corpus: what it does."""
+"""The work of a pass over the corpus, by its counters."""
 Numbers: TypeAlias = Mapping[str, int]
 """The state of a job, as far as it is seen: `documents` that are read and `rejected` records, in
 all passes; `shards` that are written; `workers` of a cluster that are there; those that are `lost`;
@@ -31,7 +31,7 @@ class Observer:
     Attributes:
         documents: the number of documents in the corpus, if known.
         steps: the steps of the run.
-        on_progress: is told the job's state in numbers.
+        on_progress: called with the job's state in numbers.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Observer:
         *,
         on_progress: Callable[[Numbers], None] = lambda _: None,
     ) -> None:
-        """Take the number of documents, if known, and who is told of the job's state in numbers."""
+        """Take the number of documents, if known, and a callback for the job's state in numbers."""
         self.on_progress, self.steps = on_progress, steps
         self.documents = documents
         self._totals: dict[str, int] = defaultdict(int)

@@ -28,7 +28,7 @@ class Pace:
     """The pace of some work that is counted in units."""
 
     def __init__(self, total: int | None, done: int = 0) -> None:
-        """Begin now, with so many of the units, if their number is known, done before."""
+        """Begin now; `total` units, if known, of which `done` were done before."""
         self.total, self._first, self._begun = total, done, time.monotonic()
         self._took: float | None = None
 
@@ -82,7 +82,7 @@ class Display:
             unit: the name of a unit, in the plural; empty if nothing is counted.
             bar: whether to show a bar, on standard error or in a notebook.
             done: the number of units that are done already.
-            note: says more about the state after so many units; called every half minute.
+            note: describes the state after a number of units; called every half minute.
             begun: the beginning of all steps of this work, as of `time.monotonic`.
             hidden: whether nothing is shown; by default, where another display is.
         """
@@ -124,11 +124,11 @@ class Display:
                 _LOGGER.info("%s: %s", self.title, counted)
 
     def advance(self, units: int = 1) -> None:
-        """Show that so many more units are done."""
+        """Show that `units` more units are done."""
         self.show(self._done + units)
 
     def show(self, done: int, *, title: str | None = None) -> None:
-        """Show that so many units are done in all; take another title, if one is given."""
+        """Show that `done` units are done in all; take another title, if one is given."""
         with self._lock:
             self.title = title or self.title
             if self._pace.total is not None and done > self._pace.total:  # a wrong number
@@ -178,7 +178,7 @@ class Steps:
     """
 
     def __init__(self, total: int, *, bar: bool) -> None:
-        """Announce so many steps."""
+        """Announce `total` steps."""
         self.total, self.number, self.bar = total, 0, bar
         self._begun, self._hidden = time.monotonic(), within.get()
 
@@ -192,7 +192,7 @@ class Steps:
         return f"step {self.number} of {self.total}: {name}"
 
     def again(self, number: int) -> None:
-        """Go back to where so many steps had begun: those after them are done once more."""
+        """Go back to the point where `number` steps had begun: later steps are done once more."""
         self.number = number
 
     def step(

@@ -16,7 +16,7 @@ _SIZES = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"), (1, "byte
 
 
 def lines(found: DryRun) -> Iterator[str]:
-    """Yield what a dry run has found, a subject a line."""
+    """Yield the findings of a dry run, a subject a line."""
     done = " (complete already; nothing would be done)" if found.complete else ""
     yield f"dry run   {found.output}{done}; nothing is spent, and nothing is published"
     yield f"guarantee {found.statement}"
@@ -24,7 +24,7 @@ def lines(found: DryRun) -> Iterator[str]:
     for other in found.inherited:
         yield f"and       for the data of its {other['artefact']}: {other['statement']}"
     if found.together is not None:
-        yield f"together  {total_cost(found.together)}, for whoever is one unit in each corpus"
+        yield f"together  {total_cost(found.together)}, for a person who is one unit in each corpus"
     yield from (f"accepted  {reason}: {REASONS[reason]}" for reason in found.accepted)
     yield from (f"warning   not protected: {said}" for said in found.weaknesses)
     if not found.complete:

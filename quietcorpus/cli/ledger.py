@@ -45,8 +45,8 @@ def _command(name: str, short_help: str, note: str = "") -> Callable[[Work], cli
 def init(place: str, caps: str) -> Iterator[str]:
     """Open a ledger at PLACE, with the corpus and the caps in the YAML file CAPS.
 
-    It is signed if QUIETCORPUS_LEDGER_KEY_FILE names its key, so that nobody without it can add or
-    change a record unseen. The caps of a ledger that is not signed are final. Keep the ledger
+    It is signed if QUIETCORPUS_LEDGER_KEY_FILE names its key, so that no writer without it can add
+    or change a record unseen. The caps of a ledger that is not signed are final. Keep the ledger
     inside the trust boundary.
 
     \b
@@ -166,7 +166,7 @@ def rotate_key(place: str, new_key: str) -> Iterator[str]:
     """Replace the key that signs the ledger at PLACE by the key in the PEM file NEW_KEY.
 
     QUIETCORPUS_LEDGER_KEY_FILE names the old key, which signs the new one, and never returns. Then
-    name the new one there, and give its public key to whoever verifies the ledger.
+    name the new one there, and give its public key to those who verify the ledger.
     """
     head = api.rotate_key(place, new_key)
     yield f"rotated   the key of {place}; name the new one in QUIETCORPUS_LEDGER_KEY_FILE"

@@ -87,7 +87,7 @@ def main() -> None:
     \b
     Environment:
       QUIETCORPUS_MASTER_KEY       the master key, 64 hexadecimal digits (32 bytes)
-      QUIETCORPUS_MASTER_KEY_FILE  or a file that holds it, which nobody else may read
+      QUIETCORPUS_MASTER_KEY_FILE  or a file that holds it, which no other user may read
     Without one, each run draws a fresh key and cannot be repeated with the same noise.
 
     \b

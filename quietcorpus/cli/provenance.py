@@ -49,7 +49,7 @@ def provenance(spec: str, report: str, public: Sequence[str], **given: Any) -> I
     fewer than 12 words do not count. If more texts are found than --accept, the exit code is 1.
 
     This reads the corpus without protection. The report, and whether this command fails, reveal
-    facts about the corpus: they are for whoever may read it. No release runs this by itself.
+    facts about the corpus: they are for readers who may read it. No release runs this by itself.
 
     \b
       quietcorpus provenance spec.yaml --report private/provenance.json \\

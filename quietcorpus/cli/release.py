@@ -146,7 +146,7 @@ def _foreseen(spec: str, given: Mapping[str, Any]) -> Iterator[str]:
 @click.argument("output")
 @click.option("--reason", required=True, help="The reason, which the log keeps.")
 def release_claim(output: str, reason: str) -> Iterator[str]:
-    """Free OUTPUT from a run that died and that nobody will repeat.
+    """Free OUTPUT from a dead run that will not be repeated.
 
     This deletes what the run has staged, uploaded and published without its release.json, and then
     its claim. It refuses while the run is alive: until the run has given no sign of life for 15
@@ -279,4 +279,4 @@ def _lines(card: Card) -> Iterator[str]:
         yield f"and       for the data of its {other['artefact']}: {other['statement']}"
     if card.budget.together is not None:
         cost = total_cost(card.budget.together)
-        yield f"together  {cost}, for whoever is one unit in each corpus"
+        yield f"together  {cost}, for a person who is one unit in each corpus"

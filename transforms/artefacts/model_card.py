@@ -18,8 +18,8 @@ def languages_of(folder: Path) -> frozenset[str]:
     """Return the languages, by their codes, that a model's card names; none if it names none.
 
     The card begins with YAML between two lines `---`, as the Hugging Face hub has it: `language` is
-    a code or a list of codes. A name that is no code of `LANGUAGES`, such as `multilingual`, is not
-    a language.
+    a code or a list of codes. A name outside the codes of `LANGUAGES`, such as `multilingual`, is
+    not a language.
     """
     try:
         content = (folder / _CARD).read_text(encoding="utf-8")

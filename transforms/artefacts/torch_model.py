@@ -148,7 +148,7 @@ def _positions(inner: SentenceTransformer) -> int | None:
 
 
 class _Missing(logging.Handler):
-    """A listener to what transformers says while it loads."""
+    """A handler of the messages that transformers logs while it loads."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -162,7 +162,7 @@ class _Missing(logging.Handler):
 
 @contextmanager
 def _no_weight_is_missing() -> Iterator[None]:
-    """Raise ValueError if a model is loaded with random weights, for want of its own.
+    """Raise ValueError if a model is loaded with random weights because its own are missing.
 
     transformers only logs it, and every worker would have other weights.
     """

@@ -25,7 +25,7 @@ class IndexSource(FolderSource[WordIndex]):
         return self._open(_kind(parts) if parts else self.kind)
 
 
-@functools.cache  # or each call would have a kind, and so an opened index, of its own
+@functools.cache  # or each call would have a separate kind, and so open the index again
 def _kind(parts: tuple[Part, ...]) -> FolderKind[WordIndex]:
     def read_manifest(folder: str, digest: str) -> IndexManifest:
         manifest = IndexManifest.read(folder, digest)

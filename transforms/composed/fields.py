@@ -23,7 +23,7 @@ class Form(NamedTuple):
     """The form of a field's values.
 
     Attributes:
-        noun: what a value is, for errors.
+        noun: the noun for a value, for errors.
         types: the classes of a value.
         arrow: the type of a column of them.
         bits: of a whole number.
@@ -35,7 +35,7 @@ class Form(NamedTuple):
     bits: int = 64
 
     def problem(self, value: object) -> str | None:
-        """Return what is wrong with a value that is not null, or None; it is never quoted."""
+        """Return the fault of a value that is not null, or None; the value is never quoted."""
         if not isinstance(value, self.types) or (
             isinstance(value, bool | np.bool_) and not self.is_like(_BOOLEAN)
         ):

@@ -1,4 +1,4 @@
-"""Rows gathered into batches of documents; what cannot be read is refused, or set apart."""
+"""Rows gathered into batches of documents; unreadable rows are refused, or set apart."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class ReadRows(beam.DoFn):
         yield from self._outputs(documents)
 
     def _outputs(self, documents: Documents) -> Iterator[object]:
-        # Every batch has a number of its own: equal ones are a corpus given twice.
+        # Every batch has a different number: equal ones are a corpus given twice.
         identifiers = Identifiers(self._fields.id, self._release_key, uuid.uuid4().int)
         identifiers.add(documents)
         yield from identifiers.outputs()
@@ -189,10 +189,10 @@ def _values(column: pa.Array) -> list[Any]:
 
 
 def _untimed(output: object) -> object:
-    """Give an output no time of its own.
+    """Remove the timestamp of an output.
 
-    By default it would have the time of the row that completes the batch, which nobody asked to
-    keep, and so would all rows that are released with it.
+    By default Beam would stamp it, and all rows released with it, with the time of the row that
+    completes the batch, which no caller asked to keep.
     """
     if isinstance(output, TaggedOutput):
         return TaggedOutput(output.tag, GlobalWindows.windowed_value(output.value))

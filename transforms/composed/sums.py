@@ -101,7 +101,7 @@ class AddParts(beam.CombineFn):
 
 
 def added(total: Any, own: Any) -> Any:
-    """Return the sum of two arrays, or add a mapping's counts to another's; None is no sum yet."""
+    """Add two arrays, or a mapping's counts to another's; None means no sum yet."""
     if own is None:
         return total
     if not isinstance(own, dict):

@@ -1,8 +1,8 @@
 """Users in rows: their vocabulary, and their co-occurrence counts with noise bound to the rows.
 
-A user's part is bounded as in a release of files. Beside it go the documents that it was made of,
-and those of nobody, so that every sum that gets noise shows whether each document of the input came
-to it exactly once.
+A user's part is bounded as in a release of files. The digests of its documents, and those of
+documents without a user, go with it, so that every sum that gets noise shows whether each document
+of the input came to it exactly once.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ NOBODY = b""
 _CONTENT = slice(3, 5)
 _Own = TypeVar("_Own")
 _Covering = tuple[_Own, Coverage]
-"""A user's part in a sum, and the documents that it is of."""
+"""A user's part in a sum, and the documents that it comes from."""
 
 
 class _BoundCovering(beam.CombineFn):

@@ -76,7 +76,7 @@ class SentencesParameters:
         candidates: the artefact of the candidates and all that was learnt from public documents.
         encoder: the encoder of sentences.
         dimensions: the length of its embeddings.
-        include: for deep-candidate: what rows have of the drawn candidate besides its number and
+        include: for deep-candidate: the columns of the drawn candidate besides its number and
             embedding: `TEXT`, `RECODED`.
         directions: for projected-mean: the number of the candidates' directions used.
     """
@@ -190,7 +190,7 @@ def _mechanism(parameters: SentencesParameters, candidates: Candidates) -> Candi
 
 
 class CandidateDraw:
-    """The draw of a candidate by its utility; all that is told of it follows from its number.
+    """The draw of a candidate by its utility; all released fields follow from its number.
 
     Attributes:
         sampler: the exponential mechanism that draws.

@@ -54,7 +54,7 @@ def parts_read(mechanism: WordMechanism, search: Searching = EXACT) -> tuple[Par
 
 
 def engines_of(mechanism: type[WordMechanism]) -> tuple[SearchEngine, ...]:
-    """Return the engines that find a word for what the mechanism makes of one."""
+    """Return the engines that find a word for the mechanism's noisy output."""
     # Exact search makes tables, where words are drawn: nothing is noisy there.
     return ENGINES[mechanism.part] if issubclass(mechanism, NoisyWord) else (SearchEngine.EXACT,)
 
@@ -200,7 +200,7 @@ class WordPrivatizer(Privatizer):
     def _epsilons(
         self, offsets: npt.NDArray[np.int64]
     ) -> tuple[list[Fraction], npt.NDArray[np.int64]]:
-        """Return the epsilons in use, and for each word the position of its own among them."""
+        """Return the epsilons in use, and for each word the position of its epsilon among them."""
         lengths = np.diff(offsets)
         epsilon = self._parameters.epsilon
         if self._parameters.per == "word":

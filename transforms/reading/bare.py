@@ -94,7 +94,7 @@ def numbered(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
 
 
 def holds(kind: pa.DataType, is_one: Callable[[pa.DataType], bool]) -> bool:
-    """Return whether a bare type, or one that it is made of, is of this sort."""
+    """Return whether a bare type, or one that it is made of, meets `is_one`."""
     parts = [kind.field(number).type for number in range(kind.num_fields)]
     return is_one(kind) or any(holds(part, is_one) for part in parts)
 

@@ -107,7 +107,7 @@ def _is_long_decimal(kind: pa.DataType) -> bool:
 
 
 def batch_rows(rows: int, size: int) -> int:
-    """Return how many of so many rows of so many bytes are read at a time."""
+    """Return how many of `rows` rows, of `size` bytes in all, are read at a time."""
     return int(np.clip(BATCH_BYTES // max(1, size // rows), 1, BATCH_DOCUMENTS))
 
 
@@ -198,7 +198,7 @@ def is_string(kind: pa.DataType) -> bool:
 def is_text(kind: pa.DataType) -> bool:
     """Return whether values of a type may be texts: some writers do not mark strings as such.
 
-    A column of nulls alone is of the type null, whatever the others of its name hold.
+    A column of nulls alone has the type null, whatever the others of its name hold.
     """
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
@@ -310,7 +310,7 @@ def _repeats_a_key(maps: pa.MapArray) -> npt.NDArray[np.bool_]:
 
 
 def _invalid(values: pa.Array) -> npt.NDArray[np.bool_]:
-    """Return which values are none of their type, bool (n,); the type is no nest of others."""
+    """Return which values are none of their type, bool (n,); the type does not nest others."""
     wrong = np.zeros(len(values), bool)
     if _is_narrower_in_parquet(values.type):
         days = pa.types.is_date64(values.type)  # of 32 bits in Parquet; seconds are milliseconds

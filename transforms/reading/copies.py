@@ -17,8 +17,8 @@ from .bare import numbered
 from .documents import Documents
 
 _HEAD = 200  # characters that distinguish a text from others
-_LONG = 20  # characters: so long a match is no accident
-_COPIES = 20  # one row in so many is too many
+_LONG = 20  # characters: a match of this length is not an accident
+_COPIES = 20  # one row in twenty is too many
 _DEPTH = 20  # levels of lists, objects, and JSON within strings, that are looked into
 _FIELDS = 100  # of one value that are compared each for itself; the others count as one
 _WORDS = re.compile(r"\w+")

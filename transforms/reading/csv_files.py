@@ -170,7 +170,7 @@ class _Reading:
         self._at: _Places = np.empty(0, np.int64)  # the special bytes of `data`
         self._width = 0
         self._end = b""
-        self._records, self._lines = -1, 1  # those before `data`; the header is no record
+        self._records, self._lines = -1, 1  # those before `data`; the header is not a record
 
     def other(self) -> _Reading:
         """Return a reading of what follows by the other grammar, with backslashes anywhere."""
@@ -325,7 +325,7 @@ class _Marks:
         return [(int(self.at[wrong.argmax()]), problem)] if wrong.any() else []
 
     def _near(self, step: int) -> _Bytes:
-        """Return the bytes so many places further on; line feeds beyond the ends."""
+        """Return the bytes `step` places further on; line feeds beyond the ends."""
         places = self.at + step
         beyond = (places < 0) | (places >= self._size)
         if not beyond.any():

@@ -47,7 +47,7 @@ class FirstValues:
 
 
 def first_values(pattern: str, most: int, escape: str | None = None) -> list[FirstValues]:
-    """Return the columns of the first file that has records, with at most so many values each.
+    """Return the columns of the first file that has records, with at most `most` values each.
 
     Lines of text are the column `text`. Raises InputError if there are no records, and for a file
     that cannot be read.

@@ -147,7 +147,7 @@ class _Compare(beam.DoFn):
     @redacted
     def process(self, bucket: tuple[int, Iterable[_Part]]) -> Iterator[Covered]:
         parts = list(bucket[1])
-        joined((part,) for part, _ in parts)  # a part that the engine doubled is no repeated id
+        joined((part,) for part, _ in parts)  # a part that the engine doubled is not a repeated id
         digests = np.frombuffer(b"".join(own for _, own in parts), dtype=DIGEST)
         different = np.unique(digests)
         repeated = len(digests) - len(different)

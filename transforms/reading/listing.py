@@ -45,7 +45,7 @@ _BUCKETS = {"s3": 1, "gs": 1, "azfs": 2}
 """The number of parts of a URI, by its scheme, that name its bucket, or account and container."""
 _WILDCARD = re.compile(r"[*?\[]")
 _PART = re.compile(r"\*\*/?|\*|\?|\[!?\]?[^\]]*\]|.", re.DOTALL)
-# The last are the results that Hugging Face `datasets` keeps beside a dataset of its own.
+# The last are the results that Hugging Face `datasets` keeps beside its own dataset.
 _HIDDEN = r"(?!\.|_(?![^/]*=)|cache-[0-9a-f]{16}(?:_\d{5}_of_\d{5})?\.arrow(?:/|\Z))"
 _TABLES = {
     "_delta_log": "a Delta table",
@@ -390,7 +390,7 @@ def _is_plain(name: Any) -> bool:
 
 
 def _content(folder: str, name: str) -> dict[str, Any] | None:
-    """Return the object in a JSON file; None if there is no such file."""
+    """Return the object in a JSON file; None if the file does not exist."""
     uri = f"{folder}/{name}"
     with client_errors(f"input.path: {uri}", "cannot be read; check the path and the permissions"):
         if not _found(FileSystems.get_filesystem(uri), uri):

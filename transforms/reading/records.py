@@ -72,7 +72,7 @@ def columns_of(uri: str, escape: str | None) -> list[str]:
 def keys_of(uri: str, wanted: AbstractSet[str], most: int) -> set[str] | None:
     """Return those of some keys that the first JSON objects of a file have.
 
-    They are looked for until all are found, in at most so many lines; None if no line can be read.
+    The search ends when all are found, or after `most` lines; None if no line can be read.
     """
     found: set[str] = set()
     is_read = False
@@ -357,8 +357,8 @@ def _exact_object(line: bytes) -> dict[str, Any]:
 def _exact_string(name: str, value: Any, form: Callable[[_Number], orjson.Fragment]) -> str:
     """Return a value of an exact object as JSON, with its numbers in a form.
 
-    Those of a column that is compared have one form for each value, so that 1.50 is no other id,
-    or user, than 1.5.
+    Those of a column that is compared have one form for each value, so that 1.50 and 1.5 are the
+    same id or user.
     """
     try:
         return orjson.dumps(value, form, orjson.OPT_PASSTHROUGH_SUBCLASS).decode()

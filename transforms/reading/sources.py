@@ -43,8 +43,8 @@ _READERS: dict[str, Callable[[Split, Corpus], Iterator[Documents]]] = {
 }
 _FOOTERS_AT_ONCE = 16
 _FIRST_RECORDS, _SEARCHED_RECORDS = 1000, 1_000_000
-"""Of each file, and of all together, for the keys of JSON objects: beyond so many, a key is taken
-for a misspelled one."""
+"""Of each file, and of all together, for the keys of JSON objects: a key that these records lack
+is taken for a misspelled one."""
 
 
 def plan(corpus: Corpus) -> Plan:

@@ -24,7 +24,7 @@ def as_bytes(content: bytes, schema: int) -> tuple[bytes, list[str]]:
     """Return a flatbuffer with its wide integers as bytes, and the names of those columns.
 
     `schema` is the number of the root's field that is a schema. Raises struct.error, IndexError or
-    UnicodeDecodeError for what is no such flatbuffer.
+    UnicodeDecodeError for bytes that are not such a flatbuffer.
     """
     changed = bytearray(content)
     root = _Table(changed, _pointed(changed, 0))

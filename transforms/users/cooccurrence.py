@@ -111,7 +111,7 @@ class Cooccurrences:
 
 
 def blocks_of(words: int) -> range:
-    """Return the numbers of the blocks that the pairs of so many words are divided into."""
+    """Return the numbers of the blocks that hold the pairs of `words` words."""
     return range(-(-cells_of(words) // _CELLS_A_BLOCK))
 
 

@@ -1,7 +1,7 @@
 """The users of a corpus: which documents are whose, and how much of them each user contributes.
 
 Guarantees about users require that each has one bounded part in a release, wherever in the corpus
-the user's documents lie. Users are told apart by keyed digests: their names never leave the reader.
+the user's documents lie. Keyed digests identify users: their names never leave the reader.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Users:
 
     @property
     def stage_parameters(self) -> dict[str, Value]:
-        """Return how users are told apart, for the stages that depend on it."""
+        """Return how users are identified, for the stages that depend on it."""
         return {
             "column": self.column,
             "group_column": self.group_column,
@@ -74,7 +74,7 @@ class Users:
         }
 
     def bounded(self, tokens: int) -> BoundedUsers:
-        """Return the same users, of whom at most so many known words count."""
+        """Return the same users, with at most `tokens` known words counted for each."""
         return BoundedUsers(**vars(self), tokens=tokens)
 
     def require_groups(self, names: Iterable[str]) -> None:
@@ -125,7 +125,7 @@ class BoundedUsers(Users):
 
     @property
     def stage_parameters(self) -> dict[str, Value]:
-        """Return how users are told apart and bounded, for the stages that depend on it."""
+        """Return how users are identified and bounded, for the stages that depend on it."""
         return {**super().stage_parameters, "tokens": self.tokens}
 
 

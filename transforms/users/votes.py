@@ -44,7 +44,7 @@ class UserVoting(Voting):
     """The parameters of users' votes and of their noise.
 
     Attributes:
-        users: how users and their groups are told apart.
+        users: how users and their groups are identified.
         norms: the norm of each group of users, at the noise of `votes`.
 
     Raises ValueError as `UserVotes` and `PureUserVotes` do, for norms of the other noise, and for

@@ -110,7 +110,7 @@ class BagOfWordsMechanism(LimitedPrecisionMechanism):
         return (*super().required, *([layout.COMPRESSION] if sized else []))
 
     def misfit(self, name: str, rows: pa.Table, tables: Mapping[str, pa.Table]) -> str | None:
-        """Return what in the rows is not a bag, or the map not one of the method."""
+        """Return the fault of rows that are not bags, or of a map that is not the method's."""
         if name == layout.VOCABULARY:
             spent = self.histogram_epsilon
             rate = None if spent is None else spent / self.precision
@@ -150,7 +150,7 @@ class BagOfWordsMechanism(LimitedPrecisionMechanism):
 def _misfit_of_bags(
     rows: pa.Table, bin_of: npt.NDArray[np.integer], bins: int, noise: float
 ) -> str | None:
-    """Return what in rows is not a bag of the terms that have these bins; None if nothing is.
+    """Return the fault of rows that are not bags of the terms in these bins; None if all are.
 
     `noise` is what no bin's noise passes.
     """

@@ -135,7 +135,7 @@ class BagOfWordsKind(LimitedPrecisionKind):
 
     @property
     def _before(self) -> list[Spending[LimitedPrecision]]:
-        """Return what is spent before the documents are released."""
+        """Return the spendings before the release of the documents."""
         own = [Spending("histogram", self.histogram.guarantee)] if self.histogram else []
         return [*self.vocabulary.spendings, *own]
 

@@ -107,7 +107,7 @@ class BagOfWordsStudy(Study):
         self.notes = [
             f"Topics are those of latent Dirichlet allocation ({TOPICS} topics, {SWEEPS} sweeps); "
             f"where a release has more than {_FITTED_TOKENS:,} tokens, it sees as many documents, "
-            f"at random, as hold so many; under full local privacy, {_BASELINE_TOKENS:,}.",
+            f"at random, as hold this number; under full local privacy, {_BASELINE_TOKENS:,}.",
             f"The classifier, on {DIMENSIONS} dimensions of latent semantic analysis, is tested on "
             "documents as released, by five folds; the one by words on originals. The attacker of "
             "linkage knows the map and the noise's law.",
@@ -316,7 +316,7 @@ def _fitted(counts: sp.csr_array, number: int) -> npt.NDArray[np.float32] | None
 
 
 def _some(counts: sp.csr_array, seed: int, tokens: int = _FITTED_TOKENS) -> sp.csr_array:
-    """Return as many random documents, one at least, as hold at most so many tokens, or all."""
+    """Return as many random documents, at least one, as hold at most `tokens` tokens, or all."""
     if counts.sum() <= tokens:
         return counts
     order = np.random.default_rng(seed).permutation(counts.shape[0])

@@ -128,7 +128,7 @@ class ReleaseHistogram(OfVocabulary):
     Guarantee:
         A change of one row's text within the precision is hidden, as the card states it.
         Where the engine repeats an earlier step and that makes a row anew, all counts are drawn
-        anew, and whoever sees both draws has two releases.
+        anew, and a reader of both draws has two releases.
     """
 
     def __init__(

@@ -27,7 +27,7 @@ class LimitedPrecisionMechanism(Mechanism):
     vocabulary: dict[str, Any]
     tokenizer: str
     if TYPE_CHECKING:
-        vocabulary_size: int  # each class declares it, at a place of its own among the keys
+        vocabulary_size: int  # each class declares it, at a different place among the keys
 
     @property
     def promise(self) -> Promise:
@@ -143,12 +143,12 @@ class HistogramMechanism(LimitedPrecisionMechanism):
         return {"vocabulary_size"}, set()
 
     def misfit(self, name: str, rows: pa.Table, tables: Mapping[str, pa.Table]) -> str | None:
-        """Return what in the vocabulary is not as it is written."""
+        """Return the fault of the vocabulary's rows; None if there is none."""
         return misfit_of(rows, self.vocabulary, self.tokenizer, self.epsilon / self.precision)
 
     @property
     def product(self) -> Product:
-        """Return what sort of thing the release is."""
+        """Return the sort of product that the release is."""
         return "statistics"
 
 

@@ -32,7 +32,7 @@ from .job import HistogramKind
 
 _TOP = 100
 _LEAST_DOCUMENTS = 20
-_MOST_WHOLE, _MOST_TOKENS = 200, 1 << 13  # of documents that are told whole, and of each
+_MOST_WHOLE, _MOST_TOKENS = 200, 1 << 13  # documents tested whole; tokens of each
 
 
 class HistogramStudy(Study):
@@ -121,7 +121,8 @@ class HistogramStudy(Study):
     def _whole(self, rate: float, generator: np.random.Generator) -> Curve | None:
         """Return the curve of corpora with and without some documents; None without any.
 
-        Documents of more tokens than can be computed are left out: they are told the most often.
+        Documents of more tokens than can be computed are left out: attackers detect them most
+        often.
         """
         totals = np.asarray(self._counts.sum(axis=1)).ravel()
         some = generator.permutation(np.flatnonzero(totals <= _MOST_TOKENS))[:_MOST_WHOLE]

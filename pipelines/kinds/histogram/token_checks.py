@@ -143,7 +143,7 @@ def _l1(one: Counts, other: Counts) -> int:
 _TERMS_AT_MOST = 8
 _TAIL_BITS = 4096
 _AROUND = 64  # frequencies on either side of the threshold whose chances are computed
-_SELDOM = 10  # at the least frequency drawn, about one in so many terms is selected
+_SELDOM = 10  # at the least frequency drawn, about one term in ten is selected
 _FREQUENCIES = 16
 
 
@@ -242,7 +242,7 @@ class Selecting:
     parameters: Mapping[str, Value] = field(default_factory=dict)
 
     def chosen(self, weights: Sequence[int]) -> npt.NDArray[np.bool_]:
-        """Return whether each of so many terms of these weights is selected: bool (n,)."""
+        """Return whether each of n terms of these weights is selected: bool (n,)."""
         names = [f"{number:08d}" for number in range(len(weights))]
         sums = dict(zip(names, weights, strict=True))
         stream = selection_stream(

@@ -69,7 +69,7 @@ class PoolSearchUsed(Part):
     queries: int = Field(ge=0, description="the number of public texts that it was measured on")
 
     def fits(self, texts: int) -> bool:
-        """Return whether a pool of so many texts has such lists, and such a recall."""
+        """Return whether a pool of `texts` texts can have such lists, and such a recall."""
         whole = self.probes == self.lists
         return (
             self.probes <= self.lists <= texts
@@ -227,7 +227,7 @@ class PublicTextsMechanism(Mechanism):
 
     @property
     def notes(self) -> list[str]:
-        """Return what the README says of a search by lists, and of a command that varied texts."""
+        """Return the README's notes on a search by lists, and on a command that varied texts."""
         search = [] if self.search is None else [_note_on(self.search)]
         return [*search, *([self.variation.note] if self.variation else [])]
 
@@ -317,7 +317,7 @@ def _note_on(search: PoolSearchUsed) -> str:
 
 
 def check(output: str, card: Card) -> None:
-    """Check provenance, what a command may have read, and what the noise costs.
+    """Check provenance, the limits on a command's input, and the cost of the noise.
 
     Raises InputError.
     """
@@ -409,7 +409,7 @@ def _are_solved(mechanism: PublicTextsMechanism, total: Parameters) -> bool:
 def _are_accounted(artefacts: Sequence[UsedArtefact]) -> bool:
     """Tell whether pool and encoder are public, or of a narrowed pool, which has a guarantee.
 
-    An encoder costs nothing of its own: a private one is made of the pool's texts.
+    An encoder has no separate cost: a private one is made of the pool's texts.
     """
     if [one.name for one in artefacts] != ["pool", "encoder"]:
         return False
@@ -523,7 +523,7 @@ def _check_texts(output: str, mechanism: PublicTextsMechanism, documents: int | 
 
 
 def _estimates(votes: pa.Table, mechanism: PublicTextsMechanism) -> npt.NDArray[np.int64]:
-    """Return what texts are weighted by; 0 for those that do not stand out.
+    """Return the weights of texts; 0 for those that do not stand out.
 
     Smoothed votes are taken as they are: to make them anew takes the pool.
     """

@@ -399,7 +399,7 @@ def game(kind: PublicTextsKind, canaries: int, corpus: Corpus) -> Game:
         apart_of(cost) if gaussian else None,
         shows=float(cost.epsilon),
         weaker=weaker(canaries, groups),
-        own=[places for places, _ in votes] if gaussian else None,  # each sum has noise of its own
+        own=[places for places, _ in votes] if gaussian else None,  # each sum has separate noise
     )
 
 
@@ -496,9 +496,9 @@ def _groups(voting: Voting) -> list[int]:
 def _apart(
     voting: Voting, pool: Pool, encoder: Encoder | Lsa, canaries: int
 ) -> tuple[list[str], npt.NDArray[np.int64]]:
-    """Return texts of the pool in a random order, and what each votes for, int64 (n, nearest).
+    """Return texts of the pool in a random order, and each one's votes, int64 (n, nearest).
 
-    No two of them vote for the same text. Raises InputError if there are not so many.
+    No two of them vote for the same text. Raises InputError if there are too few.
     """
     enough(canaries, len(pool.texts) // voting.votes.nearest, "the pool's texts")
     order = np.random.default_rng().permutation(len(pool.texts))

@@ -1,8 +1,8 @@
-"""Narrowing a pool to what a release of votes found in it: from coarse to fine.
+"""Narrowing a pool to the lists that a release of votes found: from coarse to fine.
 
 A first release over a large pool tells, at a small part of the budget, which of the pool's lists
-the corpus is about. Their texts make a pool of their own, with an encoder of their own, for a
-second release. The choice is post-processing of the first release, and costs nothing more; but the
+the corpus is about. Their texts make a separate pool, with a separate encoder, for a second
+release. The choice is post-processing of the first release, and costs nothing more; but the
 narrowed pool depends on private data, under the first release's guarantee, and carries it.
 """
 

@@ -156,8 +156,8 @@ def ballots_of(
 ) -> tuple[Numbers, npt.NDArray[np.int32]]:
     """Return the numbers of the texts that vote, and the `nearest` texts of the pool to each.
 
-    A text whose embedding is zero is near nothing, and does not vote. `on_done` is told how many
-    more have been read.
+    A text whose embedding is zero is near nothing, and does not vote. The function calls `on_done`
+    with the number of further texts that it has read.
     """
     voters, items = [], []
     for start, end in _bounds(len(texts)):
@@ -200,7 +200,7 @@ class Ballots:
         return votes.sums(items, self._documents.strata[self._voters[among]], self.shape)
 
     def estimates(self, votes: AnyVotes, noisy: Sums, smooth: bool) -> Sums:
-        """Return what texts are weighted by, as a release does; see `vote_estimates`."""
+        """Return the weights of texts, as a release does; see `vote_estimates`."""
         return estimates(votes, noisy, self._pool.vectors if smooth else None)
 
     def f1(self, given: Weights, chosen: Chosen, tested: Numbers) -> float:
@@ -257,7 +257,7 @@ def _both(halves: Split) -> tuple[Numbers, Numbers]:
 def budgets(
     epsilon: Fraction, delta: Fraction | None, share: Fraction
 ) -> tuple[Fraction, Fraction]:
-    """Split a budget between two releases, by their noise; a delta of None is of geometric noise.
+    """Split a budget between two releases, by their noise; a delta of None means geometric noise.
 
     Raises InputError where that takes too much noise.
     """
@@ -292,8 +292,8 @@ def narrowed(
 ) -> NarrowedBallots | None:
     """Narrow a pool with lists by noisy votes for its texts, int64 (labels, texts).
 
-    Documents then vote for the `nearest` texts of what is left, or for all of it. None if no list
-    stands out of noise of this deviation, or what is left is too little for an encoder.
+    Documents then vote for the `nearest` texts of the rest, or for all of it. None if no list
+    stands out of noise of this deviation, or the rest is too little for an encoder.
     """
     assert pool.lists is not None
     sizes = np.asarray(pool.lists.sizes)
@@ -481,7 +481,7 @@ class Trial:
     ) -> tuple[float, float, float]:
         """Return the same of a second release, from the pool that a first one has narrowed.
 
-        There is no such release where the first one found too little.
+        The trial makes none where the first release found too little.
         """
         found = made.narrowed(one.pool, epsilon)
         if found is None or found.texts < one.nearest or (one.smooth and not found.can_smooth):
@@ -497,7 +497,7 @@ class Trial:
     def narrowed(
         self, pool: str, epsilon: Fraction, halves: Split, generator: np.random.Generator
     ) -> NarrowedBallots | None:
-        """Simulate a first release; return the votes for what it leaves of a pool, if anything."""
+        """Simulate a first release; return the votes for the rest of a pool, if there is any."""
         first, _ = self.settings.budgets(epsilon)
         most = max(self.settings.nearest)
         votes, own = self.settings.votes(most, first), self.pools[pool]
@@ -564,7 +564,7 @@ class NarrowedOnce:
         self._made: dict[tuple[str, Fraction], NarrowedBallots | None] = {}
 
     def narrowed(self, pool: str, epsilon: Fraction) -> NarrowedBallots | None:
-        """Return the votes for what a first release leaves of a pool, if it leaves enough."""
+        """Return the votes for the rest of a pool after a first release, if it is enough."""
         key = pool, epsilon
         if key not in self._made:
             settings = self._trial.settings

@@ -111,7 +111,7 @@ def _varied(path: str, card: Card) -> PublicTextsMechanism:
 
 
 def _variation(digest: str, program: Program) -> Variation:
-    """Describe what a program makes of the release whose card has a digest.
+    """Describe the output of a program from the release whose card has a digest.
 
     Names of files have no folders on a card, which is handed out.
     """
@@ -131,7 +131,7 @@ def _variation(digest: str, program: Program) -> Variation:
 
 
 def _run(source: Card, made: Variation) -> Run:
-    """Return the run as a claim tells it; what it makes costs nothing, by whatever software."""
+    """Return the run as a claim identifies it; its output costs no budget, by any software."""
     asked = {
         "the release": made.card_sha256,
         "the command": hashlib.sha256(

@@ -445,7 +445,7 @@ _EXACT = 12
 def _of_rounds(voting: Voting) -> list[str]:
     """Split the budget between a first release, which narrows a pool with lists, and a second.
 
-    There is no line if the pool is not public, or if no first release would narrow it.
+    Yields no line if the pool is not public, or if no first release would narrow it.
     """
     votes, (strata, texts) = voting.votes, voting.shape
     public = voting.pool.open().manifest.guarantee is None

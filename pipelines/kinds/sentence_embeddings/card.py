@@ -192,7 +192,7 @@ def _as_bytes(column: pa.ChunkedArray) -> npt.NDArray[Any]:
 
 
 def sentence_limits(most: int, epsilon: float) -> list[str]:
-    """Return the lines on what an embedding of at most so many sentences does not hide."""
+    """Return the lines on what an embedding of at most `most` sentences does not hide."""
     return [
         f"how many sentences a document has, up to {most}; those beyond have no part in the "
         "release",

@@ -488,7 +488,7 @@ def known_sentences(kind: SentencesKind, corpus: Corpus) -> list[str]:
 
 
 def pairs_of(kind: SentencesKind, law: DeepCandidate, known: Sequence[str]) -> Iterator[Pair]:
-    """Yield pairs of documents of two sentences, each so many times, that differ in one of them.
+    """Yield pairs of documents of two repeated sentences that differ in one of the sentences.
 
     A candidate near the first sentence gains by it, while all that the second one makes likely
     loses: such a draw shows most of epsilon where the second sentence is there more often.

@@ -35,7 +35,7 @@ SENTENCES = 4
 """The number of sentences of a made-up document, at most."""
 PAIRS = 32
 """The number of pairs of made-up documents that differ in a sentence."""
-_LONGEST, _OF_LONG = 24, 8  # sentences of one pair in so many
+_LONGEST, _OF_LONG = 24, 8  # sentences of one pair in `_OF_LONG`
 _CELLS = 1 << 22  # numbers of inputs that are held at a time
 _FAR = 100.0  # by what sentences are scaled, so that they lie beyond every public body
 _PLACES = 512  # of each document, to see whether draws repeat

@@ -147,7 +147,7 @@ def noise_of(releases: Releases, count: int) -> tuple[Noise, npt.NDArray[np.floa
 def noisy_sums(
     mechanism: NoisySum, rows: Embeddings, lengths: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
-    """Read the noisy sums off released rows of so many sentences each: int64 (n, d)."""
+    """Read the noisy sums off released rows of `lengths` sentences each: int64 (n, d)."""
     means = mechanism.clipping.means(rows)
     return np.rint(means * np.maximum(lengths, 1)[:, None]).astype(np.int64)
 

@@ -132,7 +132,7 @@ class SentencesStudy(Study):
         self._learnt_as_published = cache(self._learn_as_published)
         self.notes = [
             "The original of a document is the mean of its sentences' embeddings, without noise. "
-            f"By k: documents of so many sentences, of the {self._most} that count, or of as many "
+            f"By k: documents of k sentences, of the {self._most} that count, or of as many "
             "as a draw counts, which an attacker knows. The classifier is tested on documents as "
             "released, by five folds, and learns from others as released, or, where this is said, "
             "from their originals. It is a logistic regression, or, where this is said, a network "

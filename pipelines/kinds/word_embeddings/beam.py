@@ -42,7 +42,7 @@ class LearnEmbeddings(ComposedKind):
         Whether a user takes part with all rows, or with none, is hidden, as the card states it.
         An id that occurs twice in the input fails the job, and no row is released.
         Where the engine repeats an earlier step and that makes a row anew, all counts are drawn
-        anew, and whoever sees both draws has two releases.
+        anew, and a reader of both draws has two releases.
         Noise decides whether a word has a vector, and whether there are two such words; without
         them the job fails, and that failure is an output of the release.
     """

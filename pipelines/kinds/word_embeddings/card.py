@@ -134,7 +134,7 @@ class WordEmbeddingsMechanism(Mechanism):
 
     @property
     def notes(self) -> list[str]:
-        """Return what the README says of a start from public vectors."""
+        """Return the README's note on a start from public vectors."""
         if self.start is None:
             return []
         start = self.start.replace("`", "'")
@@ -148,7 +148,7 @@ class WordEmbeddingsMechanism(Mechanism):
 
     @property
     def product(self) -> Product:
-        """Return what sort of thing the release is."""
+        """Return the sort of product that the release is."""
         return "model"
 
     @property
@@ -273,7 +273,7 @@ class WordEmbeddingsMechanism(Mechanism):
         _check_vectors(output, card)
 
     def misfit(self, name: str, rows: pa.Table, tables: Mapping[str, pa.Table]) -> str | None:
-        """Return what in the vocabulary is not as it is written."""
+        """Return the fault of the vocabulary's rows; None if there is none."""
         if name != layout.VOCABULARY:
             return None
         return misfit_of(rows, self.vocabulary, self.tokenizer, None)

@@ -175,7 +175,7 @@ def of_sampling(kind: TrainedEmbeddingsKind) -> list[Exact | Sampled]:
 def took_part(
     kind: TrainedEmbeddingsKind, group: int, steps: int, count: int
 ) -> npt.NDArray[np.bool_]:
-    """Return which of so many users of a group take part in all of the first steps."""
+    """Return which of `count` users of a group take part in all of the first steps."""
     users = _sampler(kind, kind.schedule.groups, group, count)
     found = np.ones(count, dtype=np.bool_)
     for step in range(steps):
@@ -303,7 +303,7 @@ def counts_released(
 def step_released(
     training: Training, sums: npt.NDArray[np.int64], count: int
 ) -> npt.NDArray[np.int64]:
-    """Add noise of its own to each row of the same sums, in one training step: int64 (count, 8)."""
+    """Add separate noise to each row of the same sums, in one training step: int64 (count, 8)."""
     both = np.stack([np.zeros_like(sums), sums])
     stream = ReleaseKey.fresh().stage(STAGE, 1, run=SOURCE)
     return training.noisy(0, np.tile(both, (count, 1)), stream).reshape(count, -1)
@@ -370,7 +370,7 @@ def _parts(kind: UserLevelKind) -> list[float]:
 
 
 def _pairs(words: Sequence[str], count: int) -> Pairs:
-    """Draw so many pairs of different words."""
+    """Draw `count` pairs of different words."""
     drawn = np.random.default_rng().choice(len(words), 2 * count, replace=False)
     return [(words[one], words[other]) for one, other in drawn.reshape(-1, 2)]
 

@@ -27,7 +27,7 @@ class PrivatizeWords(ComposedKind):
         The words of one row's text have metric privacy, as the card states it with its limits.
         A release id is for one corpus and one state of it. An equal id with an equal text gives an
         equal output: that is a copy and costs nothing, but a reader of two corpora or of two states
-        under one release id learns which texts are equal. Each needs a release id of its own, and
+        under one release id learns which texts are equal. Each needs a different release id, and
         so do released rows to which the transform is applied again.
         An id that occurs twice in the input fails the job, and no row is released.
         What a pipeline around it does is not protected: the card lists it as `not_promised`.

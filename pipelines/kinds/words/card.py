@@ -194,7 +194,7 @@ class WordsMechanism(_WithOptions):
         return {"data": FileFormat(meaning, ("id", "text"), types, is_data=True)}
 
     def misfit(self, name: str, rows: pa.Table, tables: Mapping[str, pa.Table]) -> str | None:
-        """Return what in the rows is not words with single spaces between them."""
+        """Return the fault of rows that are not words with single spaces between them."""
         texts = rows["text"]
         if pc.any(pc.match_substring_regex(texts, r"^\s|\s$|\s\s|[^\S ]")).as_py():
             return "text is not words with single spaces between them"
@@ -247,7 +247,7 @@ def word_limits(
 
 
 def sample_of(words: int) -> str:
-    """Say what estimates for an index of so many words are made from."""
+    """State the sample behind the estimates for an index of `words` words."""
     return (
         f"estimates from {DRAWS} draws for each of {min(words, SAMPLED_WORDS)} words of the index, "
         "every word alike, not as frequent as in a text; on average S_w errs downwards, and it is "
@@ -256,7 +256,7 @@ def sample_of(words: int) -> str:
 
 
 def notes_on(search: SearchUsed | None) -> list[str]:
-    """Return what the README says of a search; nothing of one that finds the nearest words."""
+    """Return the README's notes on a search; none on one that finds the nearest words."""
     if search is None or search.probes is None:
         return []
     return [
@@ -461,7 +461,7 @@ def _is_foreign(found: MeasuredRecall | None, searched: bool) -> bool:
 def _check_document_losses(
     uri: str, mechanism: type[WordMechanism], total: MetricParameters, meaning: Meaning
 ) -> None:
-    """Compute again what documents are protected by; older cards do not say it."""
+    """Compute the documents' guarantees again; older cards do not state them."""
     given = meaning.document_losses
     if given is None:
         return

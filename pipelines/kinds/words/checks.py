@@ -68,7 +68,7 @@ def _of_card(kind: WordsKind) -> list[Exact]:
             Exact(
                 f"documents: epsilon of {budget.words:,} words",
                 round_up(budget.epsilon),
-                "The losses of so many words, each replaced by the farthest, were added up under "
+                "The losses of these words, each replaced by the farthest, were added up under "
                 "the epsilon that the release draws with.",
                 lambda: float(of_words(parameters.epsilon, farthest, budget.words, budget.delta)),
                 delta=round_up(budget.delta),

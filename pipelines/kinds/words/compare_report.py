@@ -261,7 +261,7 @@ def _draw(figure: Figure, content: dict[str, Any]) -> None:
 
 
 def _statistics(axes: Axes, content: dict[str, Any]) -> None:
-    """Draw N_w and S_w on axes of their own over one of epsilon (figure 3)."""
+    """Draw N_w and S_w on separate axes over one of epsilon (figure 3)."""
     epsilons = [row["epsilon"] for row in content["by_epsilon"]]
     sizes = axes.twinx()
     for name, colour in _COLOURS.items():

@@ -79,7 +79,7 @@ class Attack:
     """An attacker on one law.
 
     Attributes:
-        law: what it knows or estimates of the mechanism.
+        law: the attacker's knowledge or estimate of the mechanism.
         best: its guesses, word by word, and their success.
         bound: the most that the guarantee and the prior allow.
     """

@@ -58,14 +58,14 @@ from .card import (
 from .spec import DocumentEpsilon, MatchedEpsilon, WordsSpec
 
 _FEW = 3
-"""An index of a corpus's own language knows more than one in so many of its words; of eleven
-languages' corpora, none of another one had more, measured by words of five documents or more."""
+"""An index of a corpus's language knows more than one in `_FEW` of its words; of eleven
+languages' corpora, none in another language had more, by words of five documents or more."""
 _SMALLEST_EPSILON = Fraction(1, 10**6)
 
 
 @dataclass(frozen=True)
 class WordsKind(Kind):
-    """The kind `words`, with what it reads of its index found, verified and memory-mapped."""
+    """The kind `words`, with the files of its index found, verified and memory-mapped."""
 
     spec: WordsSpec
     parameters: WordsParameters
@@ -254,7 +254,7 @@ def explain_epsilon(
 ) -> Meaning:
     """Estimate what the release's epsilon means for the words of its index.
 
-    `delta` is that of what whole documents are protected by.
+    `delta` is that of the guarantee of whole documents.
 
     Raises InputError if the engine of the search cannot search them here.
     """

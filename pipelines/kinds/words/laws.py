@@ -81,7 +81,7 @@ def of_draws(
     Args:
         parameters, index: those of the release.
         word: its number.
-        drawn: releases so many documents of it, and returns the numbers of their words.
+        drawn: releases n documents of it, and returns the numbers of their words.
         most: the number of draws that can be afforded.
     """
 

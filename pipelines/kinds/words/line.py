@@ -93,7 +93,7 @@ class Line:
         return moved * self._epsilon(words) * self._counted(words)
 
     def loss_at_delta(self, words: int) -> Fraction:
-        """Return what the card has for documents all of whose words go a step, at `_DELTA`."""
+        """Return the card's loss for documents all of whose words go a step, at `_DELTA`."""
         law = self.parameters.mechanism.loss_law(1, self._counted(words))
         return law.document_epsilon(self._epsilon(words), self.apart, words, _DELTA)
 

@@ -102,7 +102,7 @@ def reconstruct(
 
 
 def _run(source: NoisyRelease, factors: int, identity: str) -> Run:
-    """Return the run as a claim tells it; what it makes costs nothing, by whatever software."""
+    """Return the run as a claim identifies it; its output costs no budget, by any software."""
     asked = {"the release": source.digest, "the number of factors": f"{factors}"}
     return Run(source.card.release, identity, "", asked, quietcorpus_version())
 
