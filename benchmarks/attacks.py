@@ -35,9 +35,9 @@ from redacted import redacted
 from threadpoolctl import threadpool_limits
 
 import quietcorpus as qc
-from quietcorpus.evaluation.report import svg
-from quietcorpus.evaluation.report.curves import draw
-from quietcorpus.evaluation.report.figures import by_measure
+from quietcorpus.evaluation.report import plots
+from quietcorpus.evaluation.report.plots import draw
+from quietcorpus.evaluation.report.wording import by_measure
 from quietcorpus.indexes.tokens.tokenizer import tokenize
 from quietcorpus.transforms.artefacts.local_index import LocalIndex
 
@@ -146,7 +146,7 @@ def compared(epsilons: list[int], words: str, folder: Path) -> dict[str, dict[in
 
 def plot(content: dict[str, Any], path: Path) -> None:
     """Draw accuracy and the AUC of membership against Madlib's epsilon, as the report does."""
-    with mpl.rc_context(svg.SETTINGS):
+    with mpl.rc_context(plots.SETTINGS):
         drawing = Figure(figsize=(7, 3.4), layout="constrained")
         for axes, (one, title) in zip(drawing.subplots(1, 2), PLOTTED.items(), strict=True):
             shown = [each for each in content["figures"] if each["measure"] == one and drawn(each)]

@@ -115,10 +115,11 @@ def write_pairs(draws: int, folder: Path) -> dict[str, tuple[Found, float]]:
     """Write draws of every mechanism; return what ours finds in them, and its seconds."""
     import pytest
 
-    from quietcorpus.evaluation.audits.events import best_event, log_ratio
     from quietcorpus.evaluation.audits.lower_bound import (
+        best_event,
         epsilon_at_least,
         gaussian_epsilon_at_least,
+        log_ratio,
     )
 
     mine = {}
@@ -158,7 +159,7 @@ def write_runs(folder: Path) -> dict[str, tuple[Found, float]]:
     """Write one run of canaries in each of some releases; return what ours finds in it."""
     from fractions import Fraction
 
-    from quietcorpus.evaluation.audits.accounting import normal_epsilon
+    from quietcorpus.evaluation.audits.exact import normal_epsilon
     from quietcorpus.evaluation.audits.one_run import (
         approximate,
         gaussian,

@@ -32,8 +32,7 @@ import utility
 from marked_tables import write_tables
 from reconstruction import CACHE, bags, resumed, run, write_spec
 
-from quietcorpus.evaluation.topic_model import draw
-from quietcorpus.evaluation.topics import fit_topics
+from quietcorpus.evaluation.topics import draw, fit_topics
 
 SWEEPS, SUBSET_SEED = 100, 0
 EPSILONS = "5", "2", "1", "1/2", "1/4"

@@ -26,8 +26,7 @@ from marked_tables import write_tables
 from scipy import stats
 from utility import Cell, Corpus
 
-from quietcorpus.evaluation.topic_model import draw
-from quietcorpus.evaluation.topics import best_match_jaccard, fit_topics, top_terms
+from quietcorpus.evaluation.topics import best_match_jaccard, draw, fit_topics, top_terms
 from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 
 CASE = Case(100, 10, 5, 1_000, 100)

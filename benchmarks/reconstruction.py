@@ -37,8 +37,7 @@ from marked_tables import write_tables
 from ruamel.yaml import YAML
 from tqdm import tqdm
 
-from quietcorpus.evaluation.classification import out_of_fold
-from quietcorpus.evaluation.features import counted
+from quietcorpus.evaluation.classification import counted, out_of_fold
 from quietcorpus.evaluation.topics import agreement, fit_topics, top_terms
 
 COMPLAINTS = utility.DATA / "cfpb_complaints.parquet"

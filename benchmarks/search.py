@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from quietcorpus.evaluation.recall import noisy_queries
+from quietcorpus.evaluation.calibration import noisy_queries
 from quietcorpus.indexes.search.euclidean import EuclideanSearch
 from quietcorpus.indexes.search.inverted_lists import train
 from quietcorpus.indexes.search.protocol import EXACT, Search, SearchEngine, Searching

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from threadpoolctl import threadpool_limits
 
-from quietcorpus.indexes.tokens.sentences import split
+from quietcorpus.indexes.tokens.segmentation import split
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.sentences.deep_candidate import (
     UNIT,
@@ -26,8 +26,8 @@ from quietcorpus.mechanisms.sentences.deep_candidate import (
     Similarities,
     Utility,
 )
-from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.artefacts.encoder import PACKAGED, Encoder, EncoderSource
+from quietcorpus.transforms.artefacts.folders import CandidatesSource
 from quietcorpus.transforms.privatizers.sentences import (
     SentenceMechanism,
     SentencePrivatizer,

@@ -30,10 +30,11 @@ from marked_tables import write_tables
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from tqdm import tqdm
 
-from quietcorpus.evaluation.topic_quality import coherence, exclusivity
 from quietcorpus.evaluation.topics import (
     agreement,
+    coherence,
     density_ratio,
+    exclusivity,
     fit_topics,
     length_ratio,
     top_terms,

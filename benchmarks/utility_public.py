@@ -31,7 +31,7 @@ from scipy import stats
 
 import quietcorpus as qc
 from quietcorpus.evaluation import classification
-from quietcorpus.evaluation.text_classifier import TextClassifier
+from quietcorpus.evaluation.classification import TextClassifier
 from quietcorpus.indexes.documents.pool import Pool, open_pool
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.sentences.deep_candidate import on_grid

@@ -36,17 +36,15 @@ from utility_sentences_protocols import Corpus, prepare
 import quietcorpus as qc
 from quietcorpus.indexes.documents.candidates import Candidates
 from quietcorpus.indexes.documents.recoder import means
-from quietcorpus.indexes.tokens.sentences import split
+from quietcorpus.indexes.tokens.segmentation import split
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.sentences.deep_candidate import DeepCandidate, Utility
 from quietcorpus.mechanisms.sentences.projected_mean import NoisyProjections, ProjectedMean
 from quietcorpus.mechanisms.sentences.truncation import Box, NoisyMeans, Truncation
 from quietcorpus.mechanisms.words.madlib import Madlib
-from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
-from quietcorpus.transforms.artefacts.word_index import IndexSource
-from quietcorpus.transforms.privatizers.embedded_words import EmbeddedWordsParameters
-from quietcorpus.transforms.privatizers.sentences import ball, utilities
+from quietcorpus.transforms.artefacts.folders import CandidatesSource, IndexSource
+from quietcorpus.transforms.privatizers.sentences import EmbeddedWordsParameters, ball, utilities
 from quietcorpus.transforms.privatizers.words import WordsParameters
 from quietcorpus.transforms.reading.documents import Documents
 

@@ -29,7 +29,7 @@ import yaml
 from threadpoolctl import threadpool_limits
 
 import quietcorpus as qc
-from quietcorpus.indexes.tokens.sentences import split
+from quietcorpus.indexes.tokens.segmentation import split
 
 EPSILONS = (3, 6, 10, 15, 25)
 AT_EPSILON, LENGTHS = 10, (2, 4, 8, 16, 32)

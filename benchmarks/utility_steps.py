@@ -22,7 +22,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from utility_embeddings import COURSE, COURSES_AT, DIMENSIONS, MEASURES, WORDS, Experiment
 
-from quietcorpus.evaluation.report import svg
+from quietcorpus.evaluation.report import plots
 
 EVERY = 5
 CURVES = {"non-DP": np.inf, f"DP, epsilon {COURSES_AT}": COURSES_AT}
@@ -34,10 +34,12 @@ Results = dict[str, dict[str, dict[str, float]]]
 
 def plot(results: Results, path: Path) -> None:
     """Plot all measures of both trainings against the step."""
-    with mpl.rc_context(svg.SETTINGS):
+    with mpl.rc_context(plots.SETTINGS):
         drawing = Figure(figsize=(5, 3.4), layout="constrained")
         axes = drawing.subplots()
-        for (name, steps), colour in zip(results.items(), (svg.BLUE, svg.VERMILION), strict=True):
+        for (name, steps), colour in zip(
+            results.items(), (plots.BLUE, plots.VERMILION), strict=True
+        ):
             for measure, style in SHOWN.items():
                 label = f"{MEASURES[measure].partition(',')[0]}, {name}"
                 values = [scores[measure] for scores in steps.values()]

@@ -41,7 +41,7 @@ from quietcorpus.mechanisms.words.madlib import Madlib
 from quietcorpus.mechanisms.words.mechanism import WordMechanism
 from quietcorpus.pipelines.kinds.words.calibrate import read_search
 from quietcorpus.pipelines.prepare.distances import matched
-from quietcorpus.transforms.artefacts.word_index import IndexSource
+from quietcorpus.transforms.artefacts.folders import IndexSource
 from quietcorpus.transforms.privatizers.words import WordPrivatizer, WordsParameters
 from quietcorpus.transforms.reading.documents import Documents
 

@@ -1,8 +1,16 @@
-"""Estimates, before a run, of how often words stay unchanged and how many outputs a word has.
+"""Estimates of what a word mechanism does, made before a run.
+
+The unit of work of a calibration: draws for a few words, counted.
+
+Estimates, before a run, of how often words stay unchanged and how many outputs a word has.
 
 Feyisetan, Balle, Diethe and Drake (PrivateNLP 2020), section 3: N_w = Pr[M(w) = w], and S_w, the
 size of the smallest set of words that holds M(w) with probability at least 1 - eta. The figures
 there show, as S_w, the number of distinct words among 1,000 draws.
+
+The recall of an approximate search, on the queries that a release would make.
+
+The choice of the best of several settings, from a few noisy runs of each.
 """
 
 from __future__ import annotations
@@ -10,13 +18,102 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy import stats
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from .simulation import Simulator
-from .tallies import WORDS_A_BLOCK, Block, BlockTask, DrawCounts, blocks_of
+from quietcorpus.compiled import compiled
+from quietcorpus.indexes.search.protocol import Search
+
+from .intervals import of_share
+from .simulation import Simulator, unit_noise
+
+WORDS_A_BLOCK = 64
+
+
+@dataclass(frozen=True)
+class Block:
+    """The words that one task measures, with separate noise."""
+
+    number: int
+    words: npt.NDArray[np.int64]
+    seed: np.random.SeedSequence
+
+
+@dataclass(frozen=True)
+class DrawCounts:
+    """The counts of a block's draws; arrays int32 (E, n)."""
+
+    number: int
+    unchanged: npt.NDArray[np.int32]
+    set_size: npt.NDArray[np.int32]
+    distinct: npt.NDArray[np.int32]
+
+
+def blocks_of(words: npt.NDArray[np.int64], seed: np.random.SeedSequence) -> list[Block]:
+    """Divide words into blocks, each with a separate seed."""
+    return [
+        Block(number, words[start : start + WORDS_A_BLOCK], child(seed, number))
+        for number, start in enumerate(range(0, len(words), WORDS_A_BLOCK))
+    ]
+
+
+def child(seed: np.random.SeedSequence, number: int) -> np.random.SeedSequence:
+    """Return child `number` of a seed; unlike with `spawn`, it is the same one every time."""
+    return np.random.SeedSequence(
+        seed.entropy, spawn_key=(*seed.spawn_key, number), pool_size=seed.pool_size
+    )
+
+
+@dataclass(frozen=True)
+class BlockTask:
+    """The work on every block: the draws for each epsilon and word, and their counts."""
+
+    simulator: Simulator
+    epsilons: tuple[float, ...]
+    draws: int
+    held: int
+
+    def __call__(self, block: Block) -> DrawCounts:
+        """Measure a block; it releases the interpreter's lock most of the time."""
+        generator = np.random.default_rng(block.seed)
+        outputs = self.simulator.outputs(block.words, self.epsilons, self.draws, generator)
+        outputs.sort(axis=2)
+        counts = [np.empty(outputs.shape[:2], dtype=np.int32) for _ in range(3)]
+        for e, drawn in enumerate(outputs):
+            _count(drawn, block.words, self.held, *(count[e] for count in counts))
+        return DrawCounts(block.number, *counts)
+
+
+@compiled
+def _count(outputs, words, held, unchanged, set_size, distinct):  # type: ignore[no-untyped-def]
+    """Count unchanged draws, set sizes and distinct outputs, from each word's sorted outputs."""
+    draws = outputs.shape[1]
+    runs = np.empty(draws + 1, dtype=np.int64)  # runs[length]: outputs that came so often
+    for w in range(len(words)):
+        runs[:] = 0
+        unchanged[w] = 0
+        start = 0
+        for k in range(1, draws + 1):
+            if k == draws or outputs[w, k] != outputs[w, start]:
+                runs[k - start] += 1
+                if outputs[w, start] == words[w]:
+                    unchanged[w] = k - start
+                start = k
+        distinct[w] = runs.sum()
+        missing = held
+        size = 0
+        for length in range(draws, 0, -1):
+            taken = min(runs[length], -(-missing // length))
+            size += taken
+            missing -= taken * length
+            if missing <= 0:
+                break
+        set_size[w] = size
+
 
 # Runs tasks like `map`, but the results may come in any order.
 Run = Callable[[BlockTask, Sequence[Block]], Iterable[DrawCounts]]
@@ -160,3 +257,90 @@ def measure(
 def limited() -> threadpool_limits:
     """Limit BLAS to one thread within this context, so that its sums are the same every time."""
     return threadpool_limits(limits=1, user_api="blas")
+
+
+_CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Recall:
+    """The share of queries for which a search finds the word that exact search finds.
+
+    Attributes:
+        found: the number of queries for which it does.
+        queries: the number of all.
+    """
+
+    found: int
+    queries: int
+
+    @property
+    def share(self) -> float:
+        """Return the share of the queries, recall@1."""
+        return self.found / self.queries
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Return the 95 % interval of the share (Clopper and Pearson)."""
+        return of_share(self.found, self.queries, _CONFIDENCE)
+
+
+def noisy_queries(
+    vectors: npt.NDArray[np.float32], epsilon: float, count: int, seed: np.random.SeedSequence
+) -> npt.NDArray[np.float32]:
+    """Draw queries as Madlib makes them, of words drawn alike with replacement: float32 (n, d).
+
+    They are an estimate's, never a release's: NumPy's generator draws.
+
+    Args:
+        vectors: float32 (V, d).
+        epsilon: per unit of Euclidean distance.
+        count: the number of queries, n.
+        seed: equal seeds give equal words and noise, which is scaled by epsilon.
+    """
+    generator = np.random.default_rng(seed)
+    words = generator.integers(len(vectors), size=count)
+    noise = unit_noise(vectors.shape[1], count, generator)
+    queries: npt.NDArray[np.float32] = vectors[words] + noise / np.float32(epsilon)
+    return queries
+
+
+def recall(search: Search, exact: Search, queries: npt.NDArray[np.float32]) -> Recall:
+    """Count the queries, float32 (n, d), for which two searches find the same word."""
+    same = search.nearest(queries) == exact.nearest(queries)
+    return Recall(int(same.sum()), len(queries))
+
+
+class Choice(NamedTuple):
+    """The setting with the best result, and those that may be better.
+
+    Attributes:
+        best: the number of the setting with the highest mean.
+        among: numbers of settings, including `best`; one of these is the truly best setting.
+    """
+
+    best: int
+    among: tuple[int, ...]
+
+
+def choose(scores: npt.NDArray[np.float64], confidence: float = 0.95) -> Choice:
+    """Compare the means of settings, each of which was tried in every run.
+
+    With probability `confidence` at least, the setting of the highest expectation is in `among`, if
+    runs are independent and identically distributed and differences of two settings are normal
+    (Bonferroni over one-sided paired t-tests of every other setting against it; Hsu 1996,
+    "Multiple Comparisons", chapter 4). Settings may differ in their variances.
+
+    Args:
+        scores: float64 (m, R): m settings in R >= 2 runs; higher is better.
+        confidence: between 0 and 1.
+    """
+    settings, runs = scores.shape
+    best = int(scores.mean(axis=1).argmax())
+    if settings == 1:
+        return Choice(best, (best,))
+    lead = scores[:, None] - scores
+    errors = lead.std(axis=2, ddof=1) / np.sqrt(runs)
+    margin = stats.t.isf((1 - confidence) / (settings - 1), runs - 1)
+    beaten = (lead.mean(axis=2) > margin * errors).any(axis=0)
+    return Choice(best, tuple(np.flatnonzero(~beaten | (np.arange(settings) == best)).tolist()))

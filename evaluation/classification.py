@@ -1,9 +1,15 @@
-"""Classification of labels on features, out of fold or transferred: by logistic regression, or by a
+"""Classification of labels on features or on texts: out of fold, or transferred.
+
+Documents as rows of numbers, for classifiers and attackers.
+
+Classification of labels on features, out of fold or transferred: by logistic regression, or by a
 network of two or four hidden layers.
 
 Dense features are standardised; sparse ones are treated as counts and weighted as for latent
-semantic analysis (`quietcorpus.evaluation.latent.weighted`). No message names a label, which may be
+semantic analysis (`quietcorpus.evaluation.topics.weighted`). No message names a label, which may be
 private.
+
+A classifier of texts that learns from weighted ones: TF-IDF and logistic regression.
 """
 
 from __future__ import annotations
@@ -15,7 +21,33 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from .latent import directions, weighted
+from .topics import directions, weighted
+
+
+def counted(
+    offsets: npt.NDArray[np.int64], terms: npt.NDArray[np.int32], size: int
+) -> sp.csr_array:
+    """Count the terms of each document, int32 (n, V), from its term numbers."""
+    ones = np.ones(len(terms), np.int32)
+    # A copy: summing works in place, and would reorder the caller's terms. Classifiers take 32-bit
+    # offsets only.
+    rows = (ones, terms, offsets.astype(np.int32))
+    counts = sp.csr_array(rows, (len(offsets) - 1, size), copy=True)
+    counts.sum_duplicates()
+    return counts
+
+
+def split(
+    classes: npt.NDArray[np.int64], seed: int, share: float = 2 / 3
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Split documents at random into training and test documents, stratified by class."""
+    from sklearn.model_selection import train_test_split
+
+    known, test = train_test_split(
+        np.arange(len(classes)), train_size=share, random_state=seed, stratify=classes
+    )
+    return known, test
+
 
 Labels = npt.NDArray[Any]
 """Integers or strings, (n,)."""
@@ -248,3 +280,49 @@ def _check_folds(labels: Labels, folds: int) -> None:
             f"the smallest class has {fewest} documents, and there are {folds} folds; name fewer "
             "folds, or leave that class out"
         )
+
+
+_LEAST_TEXTS = 3
+"""The fewest texts that a word is known from."""
+
+
+class TextClassifier:
+    """Features of some texts to learn from and of texts to test on, by words of the former.
+
+    Models are scikit-learn's logistic regression as it is, on TF-IDF of single words.
+    """
+
+    def __init__(self, texts: Sequence[str], tested: Sequence[str]) -> None:
+        """Find the features; texts that have no word in common have none, and teach nothing."""
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        features = TfidfVectorizer(sublinear_tf=True, min_df=min(_LEAST_TEXTS, len(texts)))
+        self._known = self._tested = None
+        self._count = len(tested)
+        try:
+            self._known = features.fit_transform(texts)
+        except ValueError:  # no word occurs in enough texts to be known
+            return
+        self._tested = features.transform(tested)
+
+    def predicted(
+        self,
+        rows: npt.NDArray[np.int64],
+        labels: npt.NDArray[np.int64],
+        weights: npt.NDArray[np.float64] | None = None,
+    ) -> npt.NDArray[np.int64]:
+        """Learn from some of the texts; return the predicted labels of all tested texts, int64.
+
+        Args:
+            rows: int64 (n,), the numbers of the texts to learn from; a text may occur repeatedly.
+            labels: int64 (n,). If they are all one, it is predicted for every text, and zero if
+                there are none.
+            weights: float64 (n,), or None if all weigh the same.
+        """
+        if self._known is None or len(np.unique(labels)) < 2:
+            return np.full(self._count, labels[0] if len(labels) else 0, dtype=np.int64)
+        from sklearn.linear_model import LogisticRegression
+
+        model = LogisticRegression(max_iter=1000).fit(self._known[rows], labels, weights)
+        found: npt.NDArray[np.int64] = model.predict(self._tested)
+        return found

@@ -1,9 +1,18 @@
-"""Distances between the words of a vocabulary, to judge an epsilon per unit of distance by."""
+"""Distances between the words of a vocabulary, by which an epsilon is judged.
+
+Distances between the words of a vocabulary, to judge an epsilon per unit of distance by.
+
+Distances from words to their k-th nearest neighbours (Madlib, PrivateNLP 2020, figure 2).
+
+Epsilons at which two embeddings do the same to words.
+
+Feyisetan, Balle, Diethe and Drake (PrivateNLP 2020), section 5, for GloVe and fastText.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeVar
@@ -12,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from quietcorpus.indexes.search.faiss_library import faiss
 from quietcorpus.indexes.search.hamming import HammingSearch
 
 _T = TypeVar("_T", bound=np.generic)
@@ -211,3 +221,79 @@ def _mean_of_some(vectors: npt.NDArray[np.float32], generator: np.random.Generat
     mean = float(found.mean())
     half = _NORMAL_975 * float(found.std(ddof=1)) / math.sqrt(len(found))
     return Estimate(Fraction(mean), Fraction(mean - half), Fraction(mean + half))
+
+
+def euclidean_neighbours(
+    vectors: npt.NDArray[np.float32], words: npt.NDArray[np.int64], ranks: Sequence[int]
+) -> npt.NDArray[np.float64]:
+    """Measure Euclidean distances to the k-th nearest other word, float64 (n, len(ranks)).
+
+    FAISS finds the neighbours in float32, and their distances are computed in float64.
+
+    Args:
+        vectors: float32 (V, d).
+        words: int64 (n,), the words to start from.
+        ranks: the values of k, 1 to V - 1.
+
+    Raises:
+        ValueError: a rank out of range.
+    """
+    _check(ranks, len(vectors))
+    _, near = faiss().knn(vectors[words], vectors, max(ranks) + 1)
+    distances = [
+        np.sort(np.linalg.norm(vectors[found].astype(np.float64) - vectors[word], axis=1))
+        for word, found in zip(words, near, strict=True)
+    ]
+    return np.array(distances)[:, ranks]  # in place 0 is the word itself, at distance zero
+
+
+def hamming_neighbours(
+    codes: npt.NDArray[np.uint64], words: npt.NDArray[np.int64], ranks: Sequence[int]
+) -> npt.NDArray[np.float64]:
+    """Measure Hamming distances to the k-th nearest other word, in bits, float64 (n, len(ranks)).
+
+    Args:
+        codes: uint64 (V, words of 64 bits).
+        words: int64 (n,), the words to start from.
+        ranks: the values of k, 1 to V - 1.
+
+    Raises:
+        ValueError: a rank out of range.
+    """
+    _check(ranks, len(codes))
+    octets = codes.view(np.uint8)
+    distances, _ = faiss().knn_hamming(octets[words], octets, max(ranks) + 1)
+    found: npt.NDArray[np.float64] = distances[:, ranks].astype(np.float64)
+    return found  # in place 0 is the word itself, at distance zero
+
+
+def _check(ranks: Sequence[int], size: int) -> None:
+    if not ranks or min(ranks) < 1 or max(ranks) >= size:
+        raise ValueError(
+            f"ranks are {list(ranks)}; with {size} words, name some of 1 to {size - 1}"
+        )
+
+
+def telling(values: npt.NDArray[np.number], least: float, most: float) -> bool:
+    """Return whether at least half of the words lie between the ends of what can be measured.
+
+    Where most words are at an end, the mean says how many are, and little of what the words do.
+    """
+    inside = (values > least) & (values < most)
+    return bool(2 * inside.sum() >= inside.size)
+
+
+def epsilon_of(value: float, epsilons: Sequence[float], means: Sequence[float]) -> float | None:
+    """Find the smallest epsilon at which means have a value, linear between log epsilons.
+
+    Args:
+        value: the value that is sought.
+        epsilons: ascending, above zero.
+        means: the mean at each; where it does not lie between two neighbours, None is returned.
+    """
+    for place in range(len(epsilons) - 1):
+        here, there = means[place] - value, means[place + 1] - value
+        if here * there <= 0 and here != there:
+            low, high = math.log(epsilons[place]), math.log(epsilons[place + 1])
+            return math.exp(low + (high - low) * here / (here - there))
+    return None

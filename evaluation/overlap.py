@@ -1,4 +1,10 @@
-"""Overlap: texts that are equal to private documents, or nearly contained in them, or contain them.
+"""Overlap of texts: equal ones, nearly contained ones, and edited passages.
+
+Words and shingles, which are runs of three words, of texts in any script.
+
+Passages: whether a short text can be made of a part of a long one by few edits of words.
+
+Overlap: texts that are equal to private documents, or nearly contained in them, or contain them.
 
 Public texts are held in memory; private documents pass by in batches, and leave nothing but the
 numbers of the public texts that they met.
@@ -6,17 +12,155 @@ numbers of the public texts that they met.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from quietcorpus.compiled import compiled, inlined
+from quietcorpus.indexes.tokens.segmentation import WITHOUT_SPACES
+from quietcorpus.indexes.tokens.tokenizer import normalize, string_buffers, tokens_in
 
-from .passages import is_passage
-from .shingles import Numbers, Words, joined, shingles_of, words_of
+WIDTH = 3
+"""The number of words of a shingle."""
+LEAST_WORDS = 12
+"""The fewest words of a text that is not short."""
+CHARACTERS = 4
+"""The number of characters that count as a word, in scripts without spaces between words."""
+# White space that a normal form keeps, beside ASCII's.
+_WIDE_SPACES = r"[\x{85}\x{1680}\x{2028}\x{2029}]"
+_EACH = re.compile(f"({WITHOUT_SPACES})")
+_SEED, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_HIGH, _MIDDLE, _LOW = np.uint64(30), np.uint64(27), np.uint64(31)
+
+Numbers = npt.NDArray[np.uint64]
+
+
+class Words(NamedTuple):
+    """The words of some texts, as 64-bit hashes.
+
+    Attributes:
+        hashes: uint64; those of all texts, one text after the other.
+        offsets: int64 (n + 1,); text i has the words offsets[i] .. offsets[i + 1].
+        short: bool (n,); the texts that have fewer than `LEAST_WORDS`.
+        wholes: uint64 (n,); a hash of the normal form of each text without its white space, and 0
+            of a text that has nothing else.
+    """
+
+    hashes: Numbers
+    offsets: npt.NDArray[np.int64]
+    short: npt.NDArray[np.bool_]
+    wholes: Numbers
+
+
+def words_of(texts: pa.Array) -> Words:
+    """Find the words of a string or large_string array without nulls, of valid UTF-8.
+
+    A word is a token of `unicode-words-v1`. In a script that is written without spaces between
+    words such a token would be a clause, and each character stands as a word.
+    """
+    normal = normalize(texts)
+    spaceless = pc.replace_substring_regex(normal, _WIDE_SPACES, "")
+    wholes = _wholes(*string_buffers(spaceless))
+    dense = pc.count_substring_regex(normal, WITHOUT_SPACES)
+    some = pc.greater(dense, 0)
+    if pc.any(some).as_py():
+        apart = [_EACH.sub(r" \1", text) for text in normal.filter(some).to_pylist()]
+        normal = pc.replace_with_mask(normal, some, pa.array(apart, pa.large_string()))
+    found = tokens_in(normal)
+    characters = dense.to_numpy()  # some are marks, which are no words of their own
+    words = np.maximum(np.diff(found.offsets) - characters, 0) + characters / CHARACTERS
+    return Words(found.hashes, found.offsets, words < LEAST_WORDS, wholes)
+
+
+def joined(parts: Sequence[Words]) -> Words:
+    """Join batches of words; there is at least one."""
+    before = np.cumsum([0, *(len(part.hashes) for part in parts)])
+    offsets = [part.offsets[1:] + start for part, start in zip(parts, before, strict=False)]
+    return Words(
+        np.concatenate([part.hashes for part in parts]),
+        np.concatenate([np.zeros(1, np.int64), *offsets]),
+        np.concatenate([part.short for part in parts]),
+        np.concatenate([part.wholes for part in parts]),
+    )
+
+
+@compiled
+def _wholes(data, offsets):  # type: ignore[no-untyped-def]
+    """Hash the bytes of each text that are neither white space nor control characters of ASCII."""
+    found = np.zeros(len(offsets) - 1, dtype=np.uint64)
+    for text in range(len(found)):
+        state, some = _SEED, False
+        for position in range(offsets[text], offsets[text + 1]):
+            if data[position] > 32:
+                state = (state ^ np.uint64(data[position])) * _PRIME
+                some = True
+        if some:
+            found[text] = mixed(state) | np.uint64(1)
+    return found
+
+
+@inlined
+def mixed(state):  # type: ignore[no-untyped-def]
+    """Return 64 bits that each depend on all 64 given (the finaliser of SplitMix64)."""
+    state = (state ^ (state >> _HIGH)) * _FIRST
+    state = (state ^ (state >> _MIDDLE)) * _SECOND
+    return state ^ (state >> _LOW)
+
+
+@compiled
+def shingles_of(words, found):  # type: ignore[no-untyped-def]
+    """Write the shingles of a text's words into `found`; return how many there are."""
+    count = max(0, len(words) - WIDTH + 1)
+    for first in range(count):
+        state = words[first]
+        for place in range(1, WIDTH):
+            state = mixed(state) + words[first + place]
+        found[first] = mixed(state)
+    return count
+
+
+@compiled
+def is_passage(short, long, edits, column):  # type: ignore[no-untyped-def]
+    """Return whether at most `edits` edits make the short text from a passage of the long one.
+
+    An edit replaces, inserts or removes one word. The least number of edits is the last row's
+    minimum in Sellers's table (1980, "The theory and computation of evolutionary distances"), whose
+    columns are computed only as far as they do not pass `edits` (Ukkonen 1985).
+
+    Args:
+        short: the words of the short text, as numbers, (m,).
+        long: the words of the long one, (n,).
+        edits: the largest number of edits, below m.
+        column: space for a column, int64 (m + 1,) or more.
+    """
+    rows = len(short)
+    for row in range(rows + 1):
+        column[row] = row
+    last = min(edits, rows)  # the last row whose value may be `edits` or less
+    for word in long:
+        diagonal = 0  # a passage may begin anywhere
+        for row in range(1, last + 1):
+            above = column[row]
+            best = diagonal if short[row - 1] == word else diagonal + 1
+            best = min(best, above + 1, column[row - 1] + 1)
+            diagonal, column[row] = above, best
+        if last < rows:
+            # Below `last`, the column before this one holds more than `edits`.
+            last += 1
+            best = diagonal if short[last - 1] == word else diagonal + 1
+            column[last] = min(best, column[last - 1] + 1)
+        while column[last] > edits:
+            last -= 1
+        if last == rows:
+            return True
+    return False
+
 
 EDITS = 0.3
 """The largest number of edits, for each word of the shorter text, that make it a passage."""

@@ -23,13 +23,13 @@ from .intervals import (
     of_auc_by_delong,
     of_difference,
     of_macro_scores,
+    of_paired_difference,
     of_power,
     of_share,
     over_draws,
     tells_power,
 )
 from .measures import MEASURES
-from .paired import of_paired_difference
 from .verdict import of_everything
 
 _PLACE = ("measure", "group", "setting")

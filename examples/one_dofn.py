@@ -19,9 +19,9 @@ from quietcorpus.pipelines.jobs.job import Job
 from quietcorpus.pipelines.jobs.kind import prepare
 from quietcorpus.pipelines.schema.loading import as_spec
 from quietcorpus.transforms.histogram import _CountTerms
-from quietcorpus.transforms.kept_terms import KEPT_NOWHERE
 from quietcorpus.transforms.reading.sources import plan
 from quietcorpus.transforms.shards import RejectLog, make_shards
+from quietcorpus.transforms.staged import KEPT_NOWHERE
 from quietcorpus.transforms.vocabulary import load
 
 SPEC = """

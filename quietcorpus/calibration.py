@@ -100,8 +100,8 @@ def calibrate_words(
     from quietcorpus.indexes.search.protocol import EXACT
     from quietcorpus.pipelines.kinds.words import calibrate as job
     from quietcorpus.pipelines.kinds.words.calibrate_report import WordSettings
-    from quietcorpus.pipelines.prepare.weights import read_weights
-    from quietcorpus.transforms.artefacts.word_index import IndexSource
+    from quietcorpus.pipelines.prepare.distances import read_weights
+    from quietcorpus.transforms.artefacts.folders import IndexSource
     from quietcorpus.transforms.privatizers.words import parts_read
 
     grid, exact_eta, exact_share = exact_numbers(epsilons), exact(eta), exact(share)
@@ -175,7 +175,7 @@ def compare_indexes(
     whole(0, seed=seed)
     from quietcorpus.pipelines.kinds.words import compare as job
     from quietcorpus.pipelines.kinds.words.compare_report import ComparisonSettings
-    from quietcorpus.transforms.artefacts.word_index import IndexSource
+    from quietcorpus.transforms.artefacts.folders import IndexSource
 
     settings = ComparisonSettings(exact_numbers(epsilons), words, draws, exact(eta), seed)
     one = IndexSource.resolve("first", absolute(first)).open("vectors")
@@ -238,8 +238,8 @@ def calibrate_bags(
     whole(0, seed=seed)
     from quietcorpus.indexes.maps.compression import Method
     from quietcorpus.pipelines.kinds.bag_of_words import calibrate as job
-    from quietcorpus.pipelines.kinds.bag_of_words.calibrate_documents import documents_of
-    from quietcorpus.transforms.installed import require_installed
+    from quietcorpus.pipelines.kinds.bag_of_words.calibrate import documents_of
+    from quietcorpus.transforms.errors import require_installed
 
     require_installed("tomotopy", extra="evaluate")
     settings = job.SimulationSettings(
@@ -298,8 +298,8 @@ def calibrate_sentences(
     whole(10, documents=documents)
     whole(0, seed=seed)
     from quietcorpus.pipelines.kinds.sentence_embeddings import calibrate as job
-    from quietcorpus.transforms.artefacts.candidates import CandidatesSource
     from quietcorpus.transforms.artefacts.encoder import EncoderSource
+    from quietcorpus.transforms.artefacts.folders import CandidatesSource
     from quietcorpus.transforms.reading.documents import Corpus
 
     return job.calibrate(

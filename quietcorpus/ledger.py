@@ -32,7 +32,7 @@ def init(place: Place, caps: Place | Mapping[str, Any]) -> dict[str, Any]:
     """
     from quietcorpus.pipelines.ledger.book import Ledger
     from quietcorpus.pipelines.ledger.caps import as_terms
-    from quietcorpus.pipelines.ledger.tables import accounts
+    from quietcorpus.pipelines.ledger.views import accounts
 
     terms = as_terms(caps)
     return accounts(Ledger.init(_answering(place, "write"), terms))
@@ -42,7 +42,7 @@ def init(place: Place, caps: Place | Mapping[str, Any]) -> dict[str, Any]:
 @process_restored()
 def show(place: Place) -> dict[str, Any]:
     """Return the accounts of a ledger: what is used, what is left, and by which releases."""
-    from quietcorpus.pipelines.ledger.tables import accounts
+    from quietcorpus.pipelines.ledger.views import accounts
 
     return accounts(_opened(place))
 
@@ -54,7 +54,7 @@ def page(place: Place) -> str:
 
     Equal records give equal pages.
     """
-    from quietcorpus.pipelines.ledger.page import render
+    from quietcorpus.pipelines.ledger.views import render
 
     return render(_opened(place))
 
@@ -63,7 +63,7 @@ def page(place: Place) -> str:
 @process_restored()
 def history(place: Place) -> list[dict[str, Any]]:
     """Return every record of a ledger, in order."""
-    from quietcorpus.pipelines.ledger.tables import history as events
+    from quietcorpus.pipelines.ledger.views import history as events
 
     return events(_opened(place))
 
@@ -106,7 +106,7 @@ def sign(place: Place, *, expected_head: str | None = None) -> str:
     Raises:
         InputError: it is signed already, or is not as expected, or no key is named.
     """
-    from quietcorpus.pipelines.ledger.acts import sign as act
+    from quietcorpus.pipelines.ledger.chain import sign as act
 
     return act(_answering(place, "write"), expected_head)
 
@@ -125,8 +125,8 @@ def rotate_key(place: Place, new_key: Place) -> str:
     Raises:
         InputError: the ledger is not signed, or not by the environment's key.
     """
-    from quietcorpus.pipelines.environment.signing import read_key
-    from quietcorpus.pipelines.ledger.acts import rotate
+    from quietcorpus.pipelines.environment.keys import read_key
+    from quietcorpus.pipelines.ledger.chain import rotate
 
     return rotate(_answering(place, "write"), read_key("new key", fspath(new_key)))
 
@@ -144,9 +144,9 @@ def change_caps(place: Place, caps: Place | Mapping[str, Any], reason: str) -> d
     Raises:
         InputError: the ledger is not signed, a cap is below what is used, or of a filter.
     """
-    from quietcorpus.pipelines.ledger.acts import change_caps as act
     from quietcorpus.pipelines.ledger.caps import as_terms
-    from quietcorpus.pipelines.ledger.tables import accounts
+    from quietcorpus.pipelines.ledger.chain import change_caps as act
+    from quietcorpus.pipelines.ledger.views import accounts
 
     uri = _answering(place, "write")
     act(uri, as_terms(caps), reason)
@@ -161,7 +161,7 @@ def plan(specs: Sequence[Place]) -> list[dict[str, Any]]:
     Nothing is reserved. `refused` says why a release would be refused, and `capped` whether a cap
     is the reason.
     """
-    from quietcorpus.pipelines.ledger.plan import plan as foresee
+    from quietcorpus.pipelines.ledger.plans import plan as foresee
 
     return foresee([fspath(spec) for spec in specs])
 
@@ -179,7 +179,7 @@ def schedule(spec: Place, releases: int) -> dict[str, Any]:
         spec: a spec that names a ledger.
         releases: their number, 1 or more.
     """
-    from quietcorpus.pipelines.ledger.schedule import schedule as planned
+    from quietcorpus.pipelines.ledger.plans import schedule as planned
 
     return planned(fspath(spec), releases)
 

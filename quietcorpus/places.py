@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from os import PathLike, fspath
 from typing import TypeAlias
 
-from quietcorpus.pipelines.environment.garbage import uncollected
-from quietcorpus.transforms.temporary import Temporary
+from quietcorpus.pipelines.environment.process import uncollected
+from quietcorpus.transforms.threads import Temporary
 
 Place: TypeAlias = str | PathLike[str]
 """A path on this machine, or a URI of an object store."""
@@ -68,8 +68,7 @@ def process_restored() -> Iterator[None]:
     Clients of object stores outlast a short outage meanwhile.
     """
     with _settings():
-        from quietcorpus.pipelines.environment.boto_clients import clients_shared
-        from quietcorpus.pipelines.environment.patience import patience
+        from quietcorpus.pipelines.environment.store_clients import clients_shared, patience
 
         with patience(), clients_shared():
             yield

@@ -50,16 +50,15 @@ def propose_spec(
     Raises:
         InputError: anything that a person can fix.
     """
-    from quietcorpus.pipelines.init import columns
-    from quietcorpus.pipelines.init.answers import Protected, Wanted, answers, unit
+    from quietcorpus.pipelines.init.answers import Protected, Wanted, answers, escape_of, look, unit
     from quietcorpus.pipelines.init.proposal import propose
     from quietcorpus.transforms.errors import InputError
 
     whole(2, users=users)
     protected = unit(Wanted(want), None if protect is None else Protected(protect))
     place = fspath(corpus)
-    escape = columns.escape_of(absolute(place))
-    found = columns.look(absolute(place), escape)
+    escape = escape_of(absolute(place))
+    found = look(absolute(place), escape)
     named = {"text": text, "id": id, "user": user, "label": label, "language": language}
     chosen = answers(place, Wanted(want), protected, found, named, users)
     proposed = propose(replace(chosen, escape=escape))

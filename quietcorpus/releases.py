@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import fspath
 from typing import TYPE_CHECKING, Any, Literal
 
-from quietcorpus.pipelines.environment.garbage import uncollected
+from quietcorpus.pipelines.environment.process import uncollected
 from quietcorpus.transforms.errors import InputError
 
 from .arguments import above_zero, checked, whole
@@ -167,13 +167,13 @@ def release_claim(output: Place, reason: str) -> list[str]:
         InputError: there is nothing to release, or a release.
         Unavailable: the run is alive, or gave a sign of life less than 15 minutes ago.
     """
-    from quietcorpus.pipelines.storage import reachable, releasing
+    from quietcorpus.pipelines.storage import publishing, reachable
     from quietcorpus.pipelines.storage.stores import is_supported
 
     uri = absolute(output)
     if is_supported(uri):
         reachable.require([reachable.Need("output", uri, verb) for verb in ("list", "write")])
-    return releasing.release_claim(uri, reason)
+    return publishing.release_claim(uri, reason)
 
 
 @checked
@@ -277,7 +277,7 @@ def export_card(
         InputError: there is no card, it does not agree with itself, or something is missing.
     """
     from quietcorpus.pipelines.exports.forms import export
-    from quietcorpus.pipelines.exports.publisher import Publisher
+    from quietcorpus.pipelines.exports.metadata import Publisher
 
     return export(fspath(release), form, Publisher(curator, curator_type, use, region))
 

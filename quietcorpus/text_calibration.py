@@ -70,7 +70,7 @@ def calibrate_public_texts(
     whole(2, runs=runs)
     whole(0, seed=seed)
     from quietcorpus.pipelines.kinds.public_texts.spec import MOST_NEAREST
-    from quietcorpus.transforms.installed import require_installed
+    from quietcorpus.transforms.errors import require_installed
 
     for number in nearest:
         whole(1, MOST_NEAREST, nearest=number)

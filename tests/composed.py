@@ -18,7 +18,7 @@ from small_specs import WEAK
 
 from quietcorpus.beam import PrivatizeWords
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.compose.spec import RowsSpec
+from quietcorpus.pipelines.compose.card import RowsSpec
 from quietcorpus.transforms.composed.fields import canonical
 from quietcorpus.transforms.composed.sums import coverage, coverages
 from quietcorpus.transforms.composed.users import NOBODY, owned

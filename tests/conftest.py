@@ -247,7 +247,7 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def letters(monkeypatch: pytest.MonkeyPatch) -> None:
     """Open the pool and the encoder of letters, whatever is named."""
     from quietcorpus.transforms.artefacts.encoder import EncoderSource
-    from quietcorpus.transforms.artefacts.pool import PoolSource
+    from quietcorpus.transforms.artefacts.folders import PoolSource
 
     monkeypatch.setattr(PoolSource, "open", lambda _: LETTERS)
     monkeypatch.setattr(EncoderSource, "open", lambda _: Letters())

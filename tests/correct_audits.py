@@ -49,8 +49,8 @@ from quietcorpus.mechanisms.words.word_exponential import WordExponential
 from quietcorpus.pipelines.audit.inputs import made_up_words
 from quietcorpus.pipelines.jobs.user_budgets import BudgetedUsers
 from quietcorpus.pipelines.kinds.bag_of_words import checks as audit_bags
+from quietcorpus.pipelines.kinds.histogram.checks import of_vocabulary
 from quietcorpus.pipelines.kinds.histogram.job import VocabularyStep
-from quietcorpus.pipelines.kinds.histogram.token_checks import of_vocabulary
 from quietcorpus.pipelines.kinds.public_texts import checks as public_texts
 from quietcorpus.pipelines.kinds.public_texts.spec import PublicTextsSpec
 from quietcorpus.pipelines.kinds.public_texts.voting import PublicTextsKind, UserTextsKind, votes_by
@@ -67,11 +67,10 @@ from quietcorpus.pipelines.kinds.word_embeddings.user_corpus import UserCorpus
 from quietcorpus.pipelines.kinds.words import checks as audit_words
 from quietcorpus.pipelines.kinds.words.laws import HeldIndex
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
-from quietcorpus.transforms.artefacts.pool import PoolSource
+from quietcorpus.transforms.artefacts.folders import PoolSource
 from quietcorpus.transforms.privatizers.bags import BagOfWordsParameters
-from quietcorpus.transforms.privatizers.embedded_words import EmbeddedWordsParameters
-from quietcorpus.transforms.privatizers.longest import Longest
-from quietcorpus.transforms.privatizers.words import WordsParameters
+from quietcorpus.transforms.privatizers.sentences import EmbeddedWordsParameters
+from quietcorpus.transforms.privatizers.words import Longest, WordsParameters
 from quietcorpus.transforms.users.votes import UserVoting
 from quietcorpus.transforms.votes import Strata, Voting
 

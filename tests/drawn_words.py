@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.indexes.search.within import Within
+from quietcorpus.indexes.search.euclidean import Within
 from quietcorpus.mechanisms.words.distance_draws import Decline
 from quietcorpus.mechanisms.words.tem import TruncatedExponential
 from quietcorpus.mechanisms.words.word_exponential import WordExponential

@@ -27,7 +27,7 @@ from quietcorpus.mechanisms.users.clipped_sum import STEPS, ClippedSum
 from quietcorpus.mechanisms.votes.pure_votes import PureVotes
 from quietcorpus.mechanisms.votes.votes import Votes
 from quietcorpus.pipelines.kinds.public_texts.voting import PublicTextsKind, UserTextsKind
-from quietcorpus.transforms.users.sparse_sums import pack, summed, unpack
+from quietcorpus.transforms.users.shards import pack, summed, unpack
 from quietcorpus.transforms.users.users import NO_BUDGET
 from quietcorpus.transforms.users.votes import Share, UserVoting
 from quietcorpus.transforms.votes import Strata, Voting

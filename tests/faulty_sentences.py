@@ -30,11 +30,15 @@ from quietcorpus.mechanisms.noise.geometric import DenseNoise
 from quietcorpus.mechanisms.sentences.deep_candidate import Depths, Similarities
 from quietcorpus.mechanisms.sentences.projected_mean import STEPS, Ball, NoisyProjections
 from quietcorpus.mechanisms.sentences.truncation import Box, NoisyMeans, Truncation
-from quietcorpus.transforms.privatizers import embedded_words as embedded_words_module
 from quietcorpus.transforms.privatizers import sentences
-from quietcorpus.transforms.privatizers.embedded_words import EmbeddedWordsPrivatizer
+from quietcorpus.transforms.privatizers import sentences as embedded_words_module
 from quietcorpus.transforms.privatizers.rows import Released
-from quietcorpus.transforms.privatizers.sentences import CandidateDraw, NoisySum, fixed_lists
+from quietcorpus.transforms.privatizers.sentences import (
+    CandidateDraw,
+    EmbeddedWordsPrivatizer,
+    NoisySum,
+    fixed_lists,
+)
 from quietcorpus.transforms.reading.documents import Documents
 
 DISTRIBUTION = "documents: noise drawn, its distribution"

@@ -14,7 +14,7 @@ from correct_audits import NORMS, Patch
 
 import quietcorpus.transforms.users.users
 from quietcorpus.pipelines.jobs.user_budgets import BudgetedUsers
-from quietcorpus.transforms.reading.spelling import as_text
+from quietcorpus.transforms.reading.identifiers import as_text
 from quietcorpus.transforms.users.users import Users
 
 

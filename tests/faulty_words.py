@@ -31,15 +31,14 @@ import quietcorpus.mechanisms.words.brr
 import quietcorpus.mechanisms.words.distance_draws
 import quietcorpus.mechanisms.words.madlib
 import quietcorpus.mechanisms.words.vickrey
-from quietcorpus.indexes.search.faiss_ivf import ListSearch
-from quietcorpus.indexes.search.within import Within
+from quietcorpus.indexes.search.euclidean import Within
+from quietcorpus.indexes.search.faiss_search import ListSearch
 from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.mechanisms.keystream import Keystream
 from quietcorpus.mechanisms.words.distance_draws import Decline, DistanceDraws, Table
 from quietcorpus.mechanisms.words.mechanism import NoiseDrawer, Randomness, TabledWord
-from quietcorpus.transforms.privatizers.longest import Longest
 from quietcorpus.transforms.privatizers.rows import Released
-from quietcorpus.transforms.privatizers.words import WordPrivatizer
+from quietcorpus.transforms.privatizers.words import Longest, WordPrivatizer
 from quietcorpus.transforms.reading.documents import Documents
 
 

@@ -14,7 +14,7 @@ from apache_beam.io.localfilesystem import LocalFileSystem
 from quietcorpus.indexes.words.manifest import Part
 from quietcorpus.indexes.words.word_index import WordIndex, open_index
 from quietcorpus.transforms.artefacts import folders
-from quietcorpus.transforms.artefacts.word_index import IndexSource
+from quietcorpus.transforms.artefacts.folders import IndexSource
 from quietcorpus.transforms.errors import InputError
 
 FILES = ["codes.npy", "order.npy", "vectors.npy", "words.npy"]

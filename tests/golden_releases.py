@@ -24,7 +24,7 @@ from small_specs import WEAK
 from quietcorpus.indexes.documents import candidates, pool
 from quietcorpus.indexes.documents.pool import Pool, PoolManifest
 from quietcorpus.indexes.documents.recoder import WIDTHS, Recoder
-from quietcorpus.indexes.tokens.sentences import NAME
+from quietcorpus.indexes.tokens.segmentation import NAME
 from quietcorpus.indexes.tokens.tokenizers import FIRST_WORDS
 from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.indexes.words import word_index

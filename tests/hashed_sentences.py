@@ -20,12 +20,12 @@ from quietcorpus.indexes.documents.candidates import (
     CandidatesManifest,
 )
 from quietcorpus.indexes.documents.recoder import WIDTHS, Recoder
-from quietcorpus.indexes.tokens.sentences import NAME
+from quietcorpus.indexes.tokens.segmentation import NAME
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.sentences.deep_candidate import Utility
 from quietcorpus.mechanisms.sentences.projected_mean import DIRECTION_UNIT
-from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
+from quietcorpus.transforms.artefacts.folders import CandidatesSource
 from quietcorpus.transforms.privatizers.rows import Released
 from quietcorpus.transforms.privatizers.sentences import (
     SentenceMechanism,

@@ -9,7 +9,7 @@ import pytest
 
 from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.records import digest
-from quietcorpus.pipelines.ledger.request import Request
+from quietcorpus.pipelines.ledger.refusals import Request
 from quietcorpus.transforms.errors import InputError
 
 RECORDS = 6

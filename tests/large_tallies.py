@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, fields, replace
 from typing import Any
 
-from quietcorpus.indexes.tokens.frequent_words import FrequentCounts
+from quietcorpus.indexes.tokens.written_language import FrequentCounts
 from quietcorpus.transforms.reading.copies import Copies
 from quietcorpus.transforms.shards import Tally
 

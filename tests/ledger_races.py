@@ -28,7 +28,7 @@ from quietcorpus.mechanisms.accounting.filters import Concentrated
 from quietcorpus.mechanisms.accounting.guarantees import LimitedPrecision, UserPrivacy
 from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.caps import Cost, Terms
-from quietcorpus.pipelines.ledger.request import Request
+from quietcorpus.pipelines.ledger.refusals import Request
 from quietcorpus.pipelines.storage.stores import stored
 from quietcorpus.transforms.errors import InputError
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from quietcorpus.mechanisms.accounting.guarantees import LimitedPrecision
 from quietcorpus.pipelines.ledger.caps import Cost, Terms
-from quietcorpus.pipelines.ledger.disjoint import Sort
-from quietcorpus.pipelines.ledger.request import Request
+from quietcorpus.pipelines.ledger.records import Sort
+from quietcorpus.pipelines.ledger.refusals import Request
 from quietcorpus.transforms.errors import InputError
 
 RUN, OTHER = "0" * 32, "1" * 32

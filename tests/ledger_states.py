@@ -18,13 +18,14 @@ from quietcorpus.mechanisms.accounting.guarantees import (
 )
 from quietcorpus.pipelines.card.parameters import parameters
 from quietcorpus.pipelines.ledger.caps import Cost
-from quietcorpus.pipelines.ledger.disjoint import Partition, Sort
 from quietcorpus.pipelines.ledger.records import (
     Charged,
     Opening,
+    Partition,
     Reservation,
+    Sort,
 )
-from quietcorpus.pipelines.ledger.request import Request
+from quietcorpus.pipelines.ledger.refusals import Request
 from quietcorpus.pipelines.ledger.state import State
 
 INDEX = "0123456789abcdef" * 4

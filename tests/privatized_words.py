@@ -27,7 +27,7 @@ from quietcorpus.mechanisms.words.mechanism import WordMechanism
 from quietcorpus.mechanisms.words.tem import TruncatedExponential
 from quietcorpus.mechanisms.words.vickrey import Vickrey
 from quietcorpus.mechanisms.words.word_exponential import WordExponential
-from quietcorpus.transforms.artefacts.word_index import IndexSource
+from quietcorpus.transforms.artefacts.folders import IndexSource
 from quietcorpus.transforms.privatizers.rows import Released
 from quietcorpus.transforms.privatizers.words import WordPrivatizer, WordsParameters
 from quietcorpus.transforms.reading.documents import Documents

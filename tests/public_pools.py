@@ -19,7 +19,7 @@ from quietcorpus.indexes.documents.pool import Pool, PoolManifest, save
 from quietcorpus.mechanisms.sentences.deep_candidate import on_grid
 from quietcorpus.pipelines.prepare.pool_lists import Asked, arrange, train
 from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
-from quietcorpus.transforms.artefacts.pool import PoolSource
+from quietcorpus.transforms.artefacts.folders import PoolSource
 from quietcorpus.transforms.errors import InputError
 
 if TYPE_CHECKING:

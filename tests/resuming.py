@@ -19,7 +19,7 @@ FINISHED = 3
 HALF = f"""
 import os, signal
 from quietcorpus.cli.main import main
-from quietcorpus.transforms.finished import FinishedShards
+from quietcorpus.transforms.staged import FinishedShards
 record, left = FinishedShards.record, [{FINISHED}]
 def fatal(*given):
     record(*given)

@@ -11,9 +11,8 @@ from machine import MASTER_KEY
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.environment.keys import WorkerKey
-from quietcorpus.pipelines.jobs.job import Job
+from quietcorpus.pipelines.jobs.job import Job, read_run_files
 from quietcorpus.pipelines.jobs.kind import prepare
-from quietcorpus.pipelines.jobs.run_files import read_run_files
 from quietcorpus.pipelines.schema.spec import Spec
 from quietcorpus.transforms.reading.documents import Corpus
 from quietcorpus.transforms.reading.sources import plan

@@ -11,7 +11,7 @@ from typing import Any
 from ledger_requests import CARD, RUN, request, terms
 from signing_keys import KeyFiles, configured
 
-from quietcorpus.pipelines.ledger import acts
+from quietcorpus.pipelines.ledger import chain
 from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.records import digest, drafted
 from quietcorpus.pipelines.ledger.trust import Trust
@@ -31,8 +31,8 @@ def write(folder: Path, first: KeyFiles, then: KeyFiles) -> Path:
         ledger.reserve(request(place, "b"))
         ledger.commit(found, RUN, CARD)
         ledger.cancel("b", "a trial")
-        acts.change_caps(place, terms(corpus, 12), "more is asked for")
-        acts.rotate(place, then.key)
+        chain.change_caps(place, terms(corpus, 12), "more is asked for")
+        chain.rotate(place, then.key)
     with configured(ledger_key=then.private):
         Ledger.open(place).reserve(request(place, "c"))
     assert [record.record for record in Ledger.open(place).records] == KINDS

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
-from quietcorpus.pipelines.environment.signing import (
+from quietcorpus.pipelines.environment.keys import (
     LEDGER_KEY,
     LEDGER_PUBLIC_KEY,
     RELEASE_KEY,

@@ -20,7 +20,7 @@ from quietcorpus.indexes.documents.candidates import (
     open_candidates,
 )
 from quietcorpus.indexes.documents.recoder import LARGEST, WIDTHS, Recoder
-from quietcorpus.indexes.tokens.sentences import NAME
+from quietcorpus.indexes.tokens.segmentation import NAME
 from quietcorpus.mechanisms.sentences.projected_mean import DIRECTION_UNIT
 
 SIZE, DIMENSIONS, PROJECTIONS, AXES = 5, 6, 3, 4

@@ -21,8 +21,7 @@ from privatized_words import ALIKE
 from privatized_words import WORDS as TERMS
 from public_pools import ENCODER, POOL
 
-from quietcorpus.indexes.maps.assignment import Assignment
-from quietcorpus.indexes.maps.compression import Method
+from quietcorpus.indexes.maps.compression import Assignment, Method
 from quietcorpus.indexes.search.inverted_lists import around
 from quietcorpus.indexes.search.protocol import EXACT, SearchEngine, Searching
 from quietcorpus.indexes.tokens.tokenizers import FIRST_WORDS
@@ -52,9 +51,8 @@ from quietcorpus.mechanisms.words.vickrey import Vickrey
 from quietcorpus.mechanisms.words.word_exponential import WordExponential
 from quietcorpus.pipelines.kinds.word_embeddings.training import STAGE
 from quietcorpus.transforms import vocabulary
-from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.artefacts.files import FileSource
-from quietcorpus.transforms.artefacts.word_index import IndexSource
+from quietcorpus.transforms.artefacts.folders import CandidatesSource, IndexSource
 from quietcorpus.transforms.codebook import Codebook, Compression, codebook
 from quietcorpus.transforms.composed.sums import coverage
 from quietcorpus.transforms.histogram import release_histogram
@@ -68,11 +66,11 @@ from quietcorpus.transforms.privatizers.words import WordPrivatizer, WordsParame
 from quietcorpus.transforms.reading.documents import Corpus, Documents, Split
 from quietcorpus.transforms.reading.sources import plan
 from quietcorpus.transforms.shards import RejectLog, make_shards, staged_content
-from quietcorpus.transforms.term_sums import bucketed
+from quietcorpus.transforms.sums import bucketed
 from quietcorpus.transforms.users import user_vocabulary
 from quietcorpus.transforms.users.cooccurrence import Cooccurrences
 from quietcorpus.transforms.users.cooccurrence import _AddNoise as AddPairNoise
-from quietcorpus.transforms.users.sparse_sums import pack
+from quietcorpus.transforms.users.shards import pack
 from quietcorpus.transforms.users.users import BoundedUsers, Share, Users, _ReadShares
 from quietcorpus.transforms.users.votes import UserVoting
 from quietcorpus.transforms.votes import SearchedLists, Strata, Voting

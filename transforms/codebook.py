@@ -11,8 +11,13 @@ import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.indexes.maps.assignment import BYTES_OF_DISTANCE, MOST_DISTANCES, Assignment
-from quietcorpus.indexes.maps.compression import Method, bins_of
+from quietcorpus.indexes.maps.compression import (
+    BYTES_OF_DISTANCE,
+    MOST_DISTANCES,
+    Assignment,
+    Method,
+    bins_of,
+)
 from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.indexes.vectors import VectorsError
 from quietcorpus.indexes.words.embeddings import read_vectors

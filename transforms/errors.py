@@ -1,21 +1,67 @@
-"""Errors that a user can correct, and a guard that keeps private text out of all others."""
+"""Errors that a user can correct, and a guard that keeps private text out of all others.
+
+Names of columns, groups and files: which are shown as they are, and which look alike.
+
+The check for optional packages.
+"""
 
 from __future__ import annotations
 
 import datetime
 import functools
+import importlib.util
 import logging
 import os
+import re
 import traceback
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path, PurePath
 from typing import Any, ParamSpec
+from unicodedata import category, normalize
 
 from .outages import outage
+
+_HIDDEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
+"""Control characters, formats that turn a text's direction round or are not seen, characters that
+Unicode has not assigned, for private use or halves of others, ends of lines and paragraphs."""
+# Unicode's default-ignorable characters of other classes, and the braille pattern without dots
+_BLANK = re.compile(
+    r"[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
+    r"\U000e0100-\U000e01ef]"
+)
+# Persian and the scripts of India spell words with these, between letters.
+_JOINED = re.compile(r"(?<=[^\W\d_])[\u200c\u200d](?=[^\W\d_])")
+
+
+def is_plain(text: str) -> bool:
+    """Return whether a text is one line, of characters that are shown in the order they have."""
+    if text.isascii():
+        return text.isprintable()
+    rest = _JOINED.sub("", text)
+    return _BLANK.search(rest) is None and _HIDDEN.isdisjoint(map(category, rest))
+
+
+def look_alike(names: Iterable[str]) -> bool:
+    """Return whether two names are the same to a reader, or one of them is blank."""
+    shown = [folded(name, case=False) for name in names]
+    return not all(shown) or len(set(shown)) < len(shown)
+
+
+def folded(name: str, *, case: bool = True) -> str:
+    """Return what is alike of all names that a reader takes for one.
+
+    Compatibility forms (NFKC), spaces and characters that are not shown make no difference. With
+    `case`, whatever their case: of the columns `Text` and `text`, DuckDB and Spark may give
+    either.
+    """
+    found = normalize("NFKC", name)
+    found = _BLANK.sub("", normalize("NFKC", found.casefold()) if case else found)
+    return " ".join("".join(one for one in found if category(one) not in _HIDDEN).split())
+
 
 _P = ParamSpec("_P")
 
@@ -253,3 +299,28 @@ def _place(error: BaseException) -> str:
         frames.append(f"{code.co_filename.rsplit('/', 1)[-1]}:{trace.tb_lineno} {code.co_name}")
         trace = trace.tb_next
     return " > ".join(frames[1:][-4:])
+
+
+_PACKAGES = {
+    "dp_accounting": "dp-accounting",
+    "flint": "python-flint",
+    "sentence_transformers": "sentence-transformers",
+    "sklearn": "scikit-learn",
+}
+"""The names of packages that are not called like their modules."""
+
+
+def require_installed(*modules: str, extra: str, key: str = "", otherwise: str = "") -> None:
+    """Raise InputError if a module is not installed.
+
+    Args:
+        modules: the modules' names.
+        extra: the extra of quietcorpus that brings them.
+        key: the key or the argument that needs them, if there is one.
+        otherwise: the end of the message: a remedy besides the installation.
+    """
+    for module in modules:
+        if importlib.util.find_spec(module) is None:
+            package = _PACKAGES.get(module, module)
+            said = f"{package} is not installed; install the extra [{extra}]{otherwise}"
+            raise InputError(f"{key}: {said}" if key else said)

@@ -7,19 +7,18 @@ from collections.abc import Iterator
 import apache_beam as beam
 import numpy as np
 
-from quietcorpus.indexes.tokens.frequent_words import MOST, FrequentCounts
 from quietcorpus.indexes.tokens.vocabulary import Vocabulary
+from quietcorpus.indexes.tokens.written_language import MOST, FrequentCounts
 from quietcorpus.mechanisms.bags.histogram import Counts, Histogram
 from quietcorpus.mechanisms.keystream import ReleaseKey
 
-from .array_sums import AddCounts, PartialSum
 from .errors import redacted
-from .kept_terms import KEPT_NOWHERE, KeptTerms
 from .metrics import Progress
-from .parts import require_all
 from .reading.documents import Corpus, Documents, Split, Terms
 from .reading.identifiers import TAG, Identifiers
 from .shards import TALLIES, RejectLog, Seen, Tally
+from .staged import KEPT_NOWHERE, KeptTerms
+from .sums import AddCounts, PartialSum, require_all
 from .tokens import terms_of
 from .vocabulary import KeySource
 

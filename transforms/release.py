@@ -1,4 +1,9 @@
-"""The release of documents, one shard at a time."""
+"""The passes over the corpus for its documents: their ids, and their release.
+
+A pass over the corpus for its documents' ids alone.
+
+The release of documents, one shard at a time.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +17,6 @@ import pyarrow as pa
 from quietcorpus.mechanisms.keystream import ReleaseKey
 
 from .errors import redacted
-from .finished import FinishedShards
-from .kept_terms import KEPT_NOWHERE, KeptTerms
 from .metrics import Progress
 from .privatizers.rows import ORDER, Parameters, Privatizer
 from .reading.copies import Copies
@@ -28,7 +31,29 @@ from .shards import (
     data_file,
     write_tables,
 )
+from .staged import KEPT_NOWHERE, FinishedShards, KeptTerms
 from .vocabulary import KeySource
+
+
+class IdentifyDocuments(beam.DoFn):
+    """A DoFn from splits to the tagged outputs `tallies` and `identifiers`.
+
+    It has the documents, and rejects the records, that every other pass has and rejects.
+    """
+
+    def __init__(self, corpus: Corpus, key: KeySource) -> None:
+        self._corpus = corpus
+        self._key = key
+        self._progress = Progress("identifiers")
+
+    @redacted
+    def process(self, split: Split) -> Iterator[object]:
+        identifiers = Identifiers(self._corpus.id, self._key(), split.number)
+        seen = Seen(identifiers, Tally.of_pass("identifiers", split))
+        for documents in self._progress.read(split, self._corpus):
+            self._progress.count(documents, 0)
+            seen.add(documents)
+        yield from seen.outputs()
 
 
 class ReleaseShards(beam.DoFn):

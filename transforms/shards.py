@@ -18,7 +18,7 @@ from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.pvalue import TaggedOutput
 
-from quietcorpus.indexes.tokens.frequent_words import FrequentCounts
+from quietcorpus.indexes.tokens.written_language import FrequentCounts
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
 
 from .errors import StageError

@@ -1,4 +1,7 @@
-"""The vocabulary of a release: read from a public list, or selected privately from the corpus."""
+"""The vocabulary of a release: read from a public list, or selected privately from the corpus.
+
+A check that refuses vocabularies of clauses, as text without spaces between words yields.
+"""
 
 from __future__ import annotations
 
@@ -12,22 +15,40 @@ import numpy.typing as npt
 import pyarrow as pa
 from apache_beam.pvalue import TaggedOutput
 
-from quietcorpus.indexes.tokens.tokenizers import Tokenizer
+from quietcorpus.indexes.tokens.letters import are_clauses
+from quietcorpus.indexes.tokens.tokenizers import ICU_WORDS_NAME, Tokenizer
 from quietcorpus.indexes.tokens.vocabulary import Vocabulary, VocabularyError, document_frequencies
 from quietcorpus.mechanisms.bags.histogram import Counts, ThresholdedVocabulary
 from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
 
 from .artefacts.files import FileSource
-from .clauses import refuse_clauses
 from .errors import InputError, NoisyOutcome, redacted
 from .metrics import Progress
-from .parts import require_all
 from .reading.documents import Corpus, Documents, Split
 from .reading.parquet_files import table_in
 from .shards import TALLIES, Tally
-from .term_sums import BUCKETS, AddTermSums, TermSums, bucketed
+from .sums import BUCKETS, AddTermSums, TermSums, bucketed, require_all
 from .tokens import tokens_of
+
+
+def refuse_clauses(terms: Sequence[str], tokenizer: Tokenizer) -> None:
+    """Raise NoisyOutcome if terms that were selected privately are clauses and not words.
+
+    The selected terms count as released whatever happens here, so the refusal reveals no more.
+    """
+    if are_clauses(terms):
+        remedy = f"give `tokenizer: {{name: {ICU_WORDS_NAME}, language: ...}}`"
+        if tokenizer.takes_language:
+            remedy = (
+                f"{ICU_WORDS_NAME} has no dictionary for it; put spaces between its words first"
+            )
+        raise NoisyOutcome(
+            "mechanism.vocabulary.private: too many of the selected terms are clauses and not "
+            "words: the text is in a script without spaces between words (Chinese, Japanese, "
+            f"Thai, ...); {remedy}"
+        )
+
 
 KeySource = Callable[[], ReleaseKey]
 """A function that fetches the release key inside a worker; the key is never in a pipeline."""

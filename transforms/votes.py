@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from quietcorpus.indexes.documents.lsa import Lsa
 from quietcorpus.indexes.documents.pool import Pool
-from quietcorpus.indexes.tokens.frequent_words import FrequentWordCounter, FrequentWords
+from quietcorpus.indexes.tokens.written_language import FrequentWordCounter, FrequentWords
 from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.sentences.deep_candidate import on_grid
@@ -20,16 +20,14 @@ from quietcorpus.mechanisms.votes.ballots import Ballots, Sums
 from quietcorpus.mechanisms.votes.estimates import estimates
 from quietcorpus.mechanisms.votes.resampling import Resampling
 
-from .array_sums import AddCounts, PartialSum
 from .artefacts.encoder import Encoder, EncoderSource
-from .artefacts.pool import CarriedEncoder, PoolSource
+from .artefacts.folders import CarriedEncoder, PoolSource
 from .errors import redacted
 from .metrics import Progress
-from .parts import require_all
 from .reading.documents import Corpus, Documents, Split
-from .reading.identifiers import TAG, Identifiers
-from .reading.spelling import as_text
+from .reading.identifiers import TAG, Identifiers, as_text
 from .shards import TALLIES, RejectLog, Seen, Tally
+from .sums import AddCounts, PartialSum, require_all
 from .vocabulary import KeySource
 
 AT_ONCE = 512

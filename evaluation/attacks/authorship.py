@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from .halves import half
+from .membership import half
 
 _RIDGE = 10.0  # of rows of unit length
 _LEAST_DENSE = 0.1  # noise on counts leaves few zeros, and solvers for sparse rows are slow there

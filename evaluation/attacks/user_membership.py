@@ -21,8 +21,7 @@ from scipy.special import erfcx, expit, log_ndtr
 
 from quietcorpus.compiled import compiled
 
-from .halves import half
-from .membership import Membership
+from .membership import Membership, half
 
 _LEAST_UNITS = 4  # halved twice, one is left
 _LEAST_DEVIATION = 0.1  # of a whole number: without noise, sums reveal all users they differ in

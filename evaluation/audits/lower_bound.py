@@ -1,4 +1,18 @@
-"""Lower bounds on epsilon, with confidence, from draws of a mechanism under two inputs.
+"""Lower bounds on epsilon, with confidence, by events that tell two inputs apart.
+
+Scores: numbers computed from outputs, which define events.
+
+They are chosen to show the traces of faults: too little noise (the numbers themselves), noise that
+two documents share (their difference), floats that cannot take every value (Mironov: On
+significance of the least significant bits for differential privacy, 2012), and outputs whose
+numbers are names without a meaningful order (log-ratios learnt from a first part of the draws).
+
+Events that distinguish two inputs, searched for among draws of a mechanism's outputs under each.
+
+An output is a row of numbers. An event compares one number computed from it (a score) with a
+threshold: the score is at least, at most or exactly the threshold.
+
+Lower bounds on epsilon, with confidence, from draws of a mechanism under two inputs.
 
 Ding, Wang, Wang, Zhang and Kifer: Detecting violations of differential privacy (CCS 2018), and
 Jagielski, Ullman and Oprea: Auditing differentially private machine learning (NeurIPS 2020): an
@@ -17,19 +31,268 @@ up, where here their squares do.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy import optimize, stats
 
 from ..intervals import share_at_least
-from .accounting import normal_epsilon
-from .events import Measure, best_event, deviations, log_ratio
-from .scores import Outputs
+from .exact import normal_epsilon
+
+Outputs = npt.NDArray[np.number]
+"""One output a row, (n, k), of any numbers."""
+
+_NO_BITS = 2000.0  # above the exponent of every float
+_PSEUDO_COUNT = 0.5  # of every value under each input, so that none has an infinite ratio
+
+
+@dataclass(frozen=True)
+class Score:
+    """A number computed from each output: float64 (n,) of outputs (n, k).
+
+    Attributes:
+        name: the number's name, as the subject of a sentence.
+        of: computes the number; a function of each row alone.
+    """
+
+    name: str
+    of: Callable[[Outputs], npt.NDArray[np.float64]]
+
+
+def scores(one: Outputs, other: Outputs) -> list[Score]:
+    """Return the scores to try for outputs like these, which may be of either input.
+
+    They are: each number; for two numbers or more, the part along the difference of the two means;
+    for an even number of numbers, each of the second half less its counterpart in the first half;
+    and for floats, the place of each number's lowest bit.
+    """
+    size = one.shape[1]
+    found = [Score(f"number {j + 1}", _column(j)) for j in range(size)]
+    if size > 1:
+        direction = other.mean(axis=0) - one.mean(axis=0)
+        found.append(Score("the part along the difference of means", lambda rows: rows @ direction))
+    if size % 2 == 0:
+        half = size // 2
+        found += [
+            Score(f"number {half + j + 1} less number {j + 1}", _difference(half + j, j))
+            for j in range(half)
+        ]
+    if np.issubdtype(one.dtype, np.floating):
+        found += [
+            Score(f"the power of two that is number {j + 1}'s lowest bit", _lowest_bit(j))
+            for j in range(size)
+        ]
+    return found
+
+
+def learnt_scores(one: Outputs, other: Outputs) -> list[Score]:
+    """Learn, for outputs of whole numbers, how much likelier each value is under `other`.
+
+    A score is the logarithm of the ratio of a value's counts among these draws, and 0 for a value
+    that is not among them. An event of such a score must be chosen on other draws: a value that
+    occurred once would seem to identify its input for certain.
+    """
+    if np.issubdtype(one.dtype, np.floating):
+        return []
+    return [
+        Score(f"the learnt log-ratio of number {j + 1}", _log_ratio(j, one[:, j], other[:, j]))
+        for j in range(one.shape[1])
+    ]
+
+
+def _column(j: int) -> Callable[[Outputs], npt.NDArray[np.float64]]:
+    return lambda rows: rows[:, j].astype(np.float64)
+
+
+def _difference(i: int, j: int) -> Callable[[Outputs], npt.NDArray[np.float64]]:
+    return lambda rows: rows[:, i].astype(np.float64) - rows[:, j].astype(np.float64)
+
+
+def _lowest_bit(j: int) -> Callable[[Outputs], npt.NDArray[np.float64]]:
+    def of(rows: Outputs) -> npt.NDArray[np.float64]:
+        mantissas, exponents = np.frexp(rows[:, j].astype(np.float64))
+        whole = (mantissas * 2.0**53).astype(np.int64)
+        lowest = whole & -whole
+        places = np.log2(np.maximum(lowest, 1)) + exponents - 53
+        found: npt.NDArray[np.float64] = np.where(whole == 0, _NO_BITS, places)
+        return found
+
+    return of
+
+
+def _log_ratio(
+    j: int, one: npt.NDArray[np.number], other: npt.NDArray[np.number]
+) -> Callable[[Outputs], npt.NDArray[np.float64]]:
+    values, places = np.unique(np.concatenate([one, other]), return_inverse=True)
+    counts = [
+        np.bincount(own, minlength=len(values)) + _PSEUDO_COUNT
+        for own in (places[: len(one)], places[len(one) :])
+    ]
+    ratios = np.log(counts[1] / counts[0])
+
+    def of(rows: Outputs) -> npt.NDArray[np.float64]:
+        column = rows[:, j]
+        near = np.minimum(np.searchsorted(values, column), len(values) - 1)
+        found: npt.NDArray[np.float64] = np.where(values[near] == column, ratios[near], 0.0)
+        return found
+
+    return of
+
+
+_THRESHOLDS = 400  # of a score with more values: as many evenly spaced, as many most frequent
+
+_ANGLES = np.linspace(0, math.pi / 2, 5)
+"""Shares of the error between an event's two chances, of which the worst one is the promise."""
+
+Comparison = Literal["at least", "at most", "exactly"]
+_Counts = npt.NDArray[np.int64]
+_Chances = npt.NDArray[np.float64]
+
+Measure = Callable[[_Chances, _Chances], _Chances]
+"""The privacy loss that an event shows, from its chances under the two inputs, float64 (n,) each.
+
+It rises with the first chance and falls with the second; -inf where the event shows nothing.
+"""
+
+
+def log_ratio(delta: float) -> Measure:
+    """Return the measure of (epsilon, delta)-differential privacy, log((p - delta) / q)."""
+
+    def measure(p: _Chances, q: _Chances) -> _Chances:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios: _Chances = np.log((p - delta) / q)
+        return np.where(p > delta, ratios, -np.inf)
+
+    return measure
+
+
+def deviations(p: _Chances, q: _Chances) -> _Chances:
+    """Compute mu of mu-Gaussian privacy (Dong, Roth and Su 2022), Phi^-1(p) - Phi^-1(q)."""
+    shown = (p > 0) & (q < 1)
+    apart: _Chances = stats.norm.ppf(np.where(shown, p, 0.5)) + stats.norm.isf(
+        np.where(shown, q, 0.5)
+    )
+    return np.where(shown, apart, -np.inf)
+
+
+@dataclass(frozen=True)
+class Event:
+    """The event that a score compares with a threshold as stated.
+
+    `swapped` tells that the event is likelier under the second input.
+    """
+
+    score: Score
+    comparison: Comparison
+    threshold: float
+    swapped: bool
+
+    def count(self, outputs: Outputs) -> int:
+        """Count the outputs in which the event happens."""
+        values = self.score.of(outputs)
+        match self.comparison:
+            case "at least":
+                return int((values >= self.threshold).sum())
+            case "at most":
+                return int((values <= self.threshold).sum())
+            case _:
+                return int((values == self.threshold).sum())
+
+    def __str__(self) -> str:
+        return f"{self.score.name} is {self.comparison} {self.threshold:.6g}"
+
+
+def best_event(one: Outputs, other: Outputs, level: float, measure: Measure) -> Event:
+    """Find the event that promises the largest bound on a measure at `level` from such draws.
+
+    `one` and `other` are equally many outputs, (n, k) both, and must not be the draws that the
+    bound is computed from. The promised bound is estimated (Wilson 1927), for speed. For learnt
+    scores it is estimated on the half of these draws that they were not learnt from.
+    """
+    half = len(one) // 2
+    tried = [(score, one, other) for score in scores(one, other)]
+    tried += [
+        (score, one[half:], other[half:]) for score in learnt_scores(one[:half], other[:half])
+    ]
+    best = max(
+        (
+            candidate
+            for score, *draws in tried
+            for candidate in _candidates(score, *map(score.of, draws), level=level, measure=measure)
+        ),
+        key=lambda candidate: candidate[0],
+    )
+    return best[1]
+
+
+def _candidates(
+    score: Score,
+    one: npt.NDArray[np.float64],
+    other: npt.NDArray[np.float64],
+    *,
+    level: float,
+    measure: Measure,
+) -> Iterator[tuple[float, Event]]:
+    """Yield the promise and event of each comparison and input order, at its best threshold."""
+    values, times = np.unique(np.concatenate([one, other]), return_counts=True)
+    frequent = values
+    if len(values) > _THRESHOLDS:
+        frequent = np.sort(values[np.argsort(times, kind="stable")[-_THRESHOLDS:]])
+        values = values[np.linspace(0, len(values) - 1, _THRESHOLDS).astype(np.int64)]
+    ordered = np.sort(one), np.sort(other)
+
+    def upto(thresholds: npt.NDArray[np.float64], side: Literal["left", "right"]) -> list[_Counts]:
+        return [np.searchsorted(draws, thresholds, side=side) for draws in ordered]
+
+    comparisons: tuple[tuple[Comparison, npt.NDArray[np.float64], list[_Counts]], ...] = (
+        ("at least", values, [len(one) - below for below in upto(values, "left")]),
+        ("at most", values, upto(values, "right")),
+        (
+            "exactly",
+            frequent,
+            [
+                end - start
+                for start, end in zip(upto(frequent, "left"), upto(frequent, "right"), strict=True)
+            ],
+        ),
+    )
+    for comparison, thresholds, (first, second) in comparisons:
+        for swapped, hits, alarms in ((False, first, second), (True, second, first)):
+            promised = _promised(hits, alarms, len(one), level, measure)
+            place = int(promised.argmax())
+            threshold = float(thresholds[place])
+            yield float(promised[place]), Event(score, comparison, threshold, swapped)
+
+
+def _promised(
+    hits: _Counts,
+    alarms: _Counts,
+    draws: int,
+    level: float,
+    measure: Measure,
+) -> _Chances:
+    """Estimate the bound from Wilson's, the least over ways to share the error between both."""
+    z = float(stats.norm.isf(level))
+
+    def bound(counts: _Counts, own: float) -> _Chances:
+        shares = counts / draws
+        spread = np.sqrt(shares * (1 - shares) / draws + (own / draws) ** 2 / 4)
+        ends: _Chances = (shares + own**2 / draws / 2 + own * spread) / (1 + own**2 / draws)
+        return np.clip(ends, 0.0, 1.0)
+
+    promised: _Chances = np.min(
+        [
+            measure(bound(hits, -z * math.cos(angle)), bound(alarms, z * math.sin(angle)))
+            for angle in _ANGLES
+        ],
+        axis=0,
+    )
+    return promised
+
 
 _CHOOSING = 4  # an event is chosen on one of this number of parts of the draws
 _FEWEST = 2  # draws that an event is chosen on

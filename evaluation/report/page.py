@@ -9,9 +9,8 @@ from typing import Any
 from ..pages import rendered
 from ..verdict import Figure, of_everything
 from . import wording
-from .curves import curve, swept_key
-from .figures import MeasureFigures, by_measure
-from .plots import comparison
+from .plots import comparison, curve, swept_key
+from .wording import MeasureFigures, by_measure
 
 _PARTS = ("utility", "attack")
 _BESIDE = ("original", "reference", "ceiling", "noise", "floor")

@@ -10,7 +10,7 @@ projections.npy   float64 (p, h), whole numbers: directions that every release s
 recoded.npy       float64 (m, h), whole numbers: each candidate's mean recoded sentence
 directions.npy    from version 3 on: float64 (e, d), whole numbers: directions along which public
                   documents differ, from the first; in version 3 the candidates' principal ones,
-                  from version 4 on discriminants (see `indexes.documents.discriminants`)
+                  from version 4 on discriminants (see `indexes.documents.training`)
 radii.npy         from version 3 on: float64 (e,): the median length of public sentences, less the
                   centre, along the first 1, 2, ... e of them
 lifts.npy         from version 4 on: float64 (e, d), whole numbers: what a step along each of them
@@ -34,8 +34,8 @@ import pyarrow.parquet as pq
 
 from .. import folder
 from ..folder import MANIFEST, ArtefactError
-from ..tokens.frequent_words import FREQUENT_WORDS, FrequentWords
-from ..tokens.sentences import NAME
+from ..tokens.segmentation import NAME
+from ..tokens.written_language import FREQUENT_WORDS, FrequentWords
 from .recoder import LARGEST, WIDTHS, Recoder
 
 PLAIN, NAMED, PRINCIPAL, VERSION = 1, 2, 3, 4

@@ -28,9 +28,9 @@ import pyarrow as pa
 from .. import folder
 from ..folder import MANIFEST, ArtefactError
 from ..search.largest_products import are_short_and_whole, largest
-from ..tokens.frequent_words import FrequentWords
 from ..tokens.languages import LANGUAGES
 from ..tokens.tokenizers import Tokenizer, TokenizerError
+from ..tokens.written_language import FrequentWords
 from . import lsa, pool_lists
 from .lsa import Lsa
 from .pool_lists import PoolLists

@@ -1,4 +1,10 @@
-"""Compression maps, which assign each of V terms to one of K bins (LPLP, section 4).
+"""Compression maps, and the clusters of equal size that they are made of.
+
+Clusters of equal size: vectors assigned to near centroids of limited capacity.
+
+Either choice is public work on public vectors, and costs no privacy.
+
+Compression maps, which assign each of V terms to one of K bins (LPLP, section 4).
 
 A map is public. It may depend on public vectors and on the noisy histogram, never on the text.
 """
@@ -11,7 +17,159 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from .assignment import Assignment, assign
+from quietcorpus.compiled import compiled
+
+MOST_DISTANCES = 50_000_000
+"""Vectors times centroids, at most, for the optimal choice."""
+
+BYTES_OF_DISTANCE = 24
+"""The memory for each of them while the costs are made whole numbers; 8 afterwards."""
+
+_UNITS = 2.0**40
+_FAR = 2**62
+
+
+class Assignment(StrEnum):
+    """The ways to choose a cluster with room for every vector."""
+
+    GREEDY = "greedy"
+    OPTIMAL = "optimal"
+
+
+def assign(
+    vectors: npt.NDArray[np.float32], centroids: npt.NDArray[np.float32], assignment: Assignment
+) -> npt.NDArray[np.int32]:
+    """Return each vector's cluster, int32 (V,); the clusters' sizes differ by at most one.
+
+    The first V mod K clusters have room for one vector more than the others.
+
+    Args:
+        vectors: float32 (V, d).
+        centroids: float32 (K, d), at most V.
+        assignment: `greedy` lets the vectors choose one by one, those first that would lose most by
+            their second choice. `optimal` makes the sum of squared distances least, to within V
+            times 2^-40 of the largest difference between two distances of a vector.
+
+    Raises:
+        ValueError: V times K is above `MOST_DISTANCES`, for `optimal`.
+    """
+    terms, clusters = len(vectors), len(centroids)
+    room = np.full(clusters, terms // clusters)
+    room[: terms % clusters] += 1
+    if assignment is Assignment.GREEDY:
+        chosen: npt.NDArray[np.int32] = _greedy(vectors, centroids, room)
+        return chosen
+    if terms * clusters > MOST_DISTANCES:
+        raise ValueError(f"{terms} vectors times {clusters} clusters are above {MOST_DISTANCES}")
+    # |v - c|^2 less the vector's own norm, which every cluster shares, and less the nearest's.
+    wide = centroids.astype(np.float64)
+    distances = (wide * wide).sum(axis=1) - 2 * (vectors.astype(np.float64) @ wide.T)
+    distances -= distances.min(axis=1, keepdims=True)
+    # In whole numbers no rounding can make a circle of moves seem to gain for ever.
+    scale = _UNITS / (float(distances.max()) or 1.0)
+    best: npt.NDArray[np.int32] = _optimal(np.rint(distances * scale).astype(np.int64), room)
+    return best
+
+
+@compiled
+def _greedy(vectors, centroids, room):  # type: ignore[no-untyped-def]
+    terms, clusters = len(vectors), len(centroids)
+    regret = np.empty(terms, dtype=np.float32)
+    norms = (centroids * centroids).sum(axis=1)
+    for term in range(terms):
+        # |v - c|^2 less the term's own norm, which every cluster shares.
+        distances = norms - 2 * np.dot(centroids, vectors[term])
+        nearest = distances.argmin()
+        best = distances[nearest]
+        distances[nearest] = np.inf
+        regret[term] = distances.min() - best
+    left = room.copy()
+    assigned = np.empty(terms, dtype=np.int32)
+    for term in np.argsort(-regret):
+        distances = norms - 2 * np.dot(centroids, vectors[term])
+        for cluster in range(clusters):
+            if left[cluster] == 0:
+                distances[cluster] = np.inf
+        nearest = distances.argmin()
+        assigned[term] = nearest
+        left[nearest] -= 1
+    return assigned
+
+
+@compiled
+def _optimal(costs, room):  # type: ignore[no-untyped-def]
+    """Minimise the sum of costs, int64 (V, K), by successive shortest paths between clusters.
+
+    At first every term is where it costs least: best for clusters of the sizes that come out. Then
+    one term at a time is taken from a cluster that is too full to the emptiest, by the cheapest
+    chain of moves through others, which keeps the choice best for the sizes it makes (Ahuja,
+    Magnanti and Orlin, Network Flows, 1993, section 9.7).
+    """
+    terms, clusters = costs.shape
+    assigned = np.empty(terms, dtype=np.int32)
+    over = -room
+    for term in range(terms):
+        assigned[term] = costs[term].argmin()
+        over[assigned[term]] += 1
+    losses = np.empty((clusters, clusters), dtype=np.int64)
+    movers = np.empty((clusters, clusters), dtype=np.int32)
+    stale = np.ones(clusters, dtype=np.bool_)
+    while over.max() > 0:
+        _update(costs, assigned, stale, losses, movers)
+        before = _cheapest_chains(losses, over)
+        end = over.argmin()
+        stale[:] = False
+        over[end] += 1
+        stale[end] = True
+        while before[end] >= 0:
+            start = before[end]
+            assigned[movers[start, end]] = end
+            end = start
+            stale[end] = True
+        over[end] -= 1
+    return assigned
+
+
+@compiled
+def _update(costs, assigned, stale, losses, movers):  # type: ignore[no-untyped-def]
+    """Find anew, for each stale cluster and each other, the term that loses least by a move."""
+    terms, clusters = costs.shape
+    for cluster in range(clusters):
+        if stale[cluster]:
+            losses[cluster] = _FAR
+    for term in range(terms):
+        own = assigned[term]
+        if stale[own]:
+            for other in range(clusters):
+                loss = costs[term, other] - costs[term, own]
+                if loss < losses[own, other]:
+                    losses[own, other] = loss
+                    movers[own, other] = term
+
+
+@compiled
+def _cheapest_chains(losses, over):  # type: ignore[no-untyped-def]
+    """Return each cluster's predecessor on the cheapest chain of moves from one that is too full.
+
+    Losses may be negative, but no circle of them is (Bellman and Ford).
+    """
+    clusters = len(over)
+    reached = np.where(over > 0, 0, _FAR)
+    before = np.full(clusters, -1, dtype=np.int32)
+    waiting = over > 0
+    while waiting.any():
+        for cluster in np.flatnonzero(waiting):
+            waiting[cluster] = False
+            for other in range(clusters):
+                if losses[cluster, other] == _FAR:  # an empty cluster has no term to move
+                    continue
+                found = reached[cluster] + losses[cluster, other]
+                if found < reached[other]:
+                    reached[other] = found
+                    before[other] = cluster
+                    waiting[other] = True
+    return before
+
 
 Bins = npt.NDArray[np.int32]
 """Each term's bin, int32 (V,), with values in 0 .. K - 1; no bin is empty."""

@@ -17,12 +17,9 @@ import pyarrow as pa
 
 from ..tokens.tokenizers import Tokenizer
 from ..tokens.vocabulary import is_reachable
-from .binary import read_binary
-from .faiss_files import read_faiss
-from .keyed_vectors import read_keyed_vectors
-from .numpy_files import read_npy, read_npz
+from .arrays import read_faiss, read_keyed_vectors, read_npy, read_npz
 from .rows import Rows, VectorsError
-from .text import read_text
+from .word2vec import read_binary, read_text
 
 if TYPE_CHECKING:
     from ..search.inverted_lists import InvertedLists

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..vectors.rows import VectorsError
-from ..vectors.text import TextRows
+from ..vectors.word2vec import TextRows
 
 
 def read_vectors(lines: Iterable[bytes], terms: Sequence[str]) -> npt.NDArray[np.float32]:

@@ -8,11 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..search.euclidean import EuclideanSearch
-from ..search.euclidean_integers import IntegerSearch
-from ..search.faiss_flat import BinaryFlatSearch, FlatSearch, GpuFlatSearch
-from ..search.faiss_ivf import ListSearch
+from ..search.euclidean_integers import IntegerSearch, is_installed
+from ..search.faiss_search import BinaryFlatSearch, FlatSearch, GpuFlatSearch, ListSearch
 from ..search.hamming import HammingSearch
-from ..search.integer_product import is_installed
 from ..search.inverted_lists import InvertedLists
 from ..search.protocol import (
     DEFAULT_PROBES,

@@ -19,8 +19,7 @@ from ..jobs.kind import prepare
 from ..schema.spec import Spec
 from ..storage import files as storage
 from ..storage.output import Output, refuse_in_release
-from ..terminal.progress import Steps
-from ..terminal.table import aligned
+from ..terminal.progress import Steps, aligned
 
 RESULT = "audit.json"
 SCHEMA_VERSION = 1

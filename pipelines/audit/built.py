@@ -30,14 +30,12 @@ from quietcorpus.mechanisms.votes.votes import Votes
 from quietcorpus.transforms.reading.sources import plan
 from quietcorpus.transforms.shards import Written, make_shards
 
-from ..jobs.job import Job
+from ..jobs.job import Job, read_run_files
 from ..jobs.kind import Kind
-from ..jobs.run_files import read_run_files
 from ..runners.engine import Engine
 from ..schema.mechanism import MechanismSpec
 from ..schema.spec import InputSpec, Spec
-from ..terminal.observer import Observer
-from ..terminal.progress import Steps
+from ..terminal.progress import Observer, Steps
 from .inputs import SOURCE
 
 TEXT = "the text of an audit"

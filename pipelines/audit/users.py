@@ -13,7 +13,7 @@ from functools import cached_property, partial
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.evaluation.audits.accounting import epsilon_recomputed
+from quietcorpus.evaluation.audits.exact import epsilon_recomputed
 from quietcorpus.evaluation.audits.findings import Exact, Sampled
 from quietcorpus.mechanisms.accounting.guarantees import UserPrivacy, round_up
 from quietcorpus.mechanisms.users.group_norms import GroupNorms

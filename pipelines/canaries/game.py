@@ -1,24 +1,77 @@
-"""The canaries of one kind of release: what a coin decides of each, and what a release shows."""
+"""The canaries of one kind of release, and the copy of a corpus beside which they are put.
+
+Words that canaries may consist of, and how often a corpus has them.
+
+The canaries of one kind of release: what a coin decides of each, and what a release shows.
+
+The copy of a corpus, beside which canaries are put before every run.
+"""
 
 from __future__ import annotations
 
+import io
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import secrets
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
+from quietcorpus.indexes.tokens.tokenizers import Tokenizer
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.mechanisms.accounting.concentrated import gaussian_epsilon, largest_rho
 from quietcorpus.mechanisms.accounting.guarantees import DocumentPrivacy, UserPrivacy
+from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.reading.spelling import as_text
+from quietcorpus.transforms.reading.documents import Corpus, Documents
+from quietcorpus.transforms.reading.identifiers import as_text, spelled
+from quietcorpus.transforms.reading.sources import batches
 from quietcorpus.transforms.users.users import Users
+from quietcorpus.transforms.vocabulary import count_documents, load
 
 from ..card.loading import LoadedRelease
 from ..schema.mechanism import MechanismSpec
+from ..schema.spec import InputSpec, Spec
+from ..schema.values import REASONS
+from ..storage import files as storage
+from ..storage import places
+from ..storage.staging import staging_area
+
+
+def words_for(
+    public: FileSource | None, tokenizer: Tokenizer, corpus: Corpus, most: int
+) -> list[str]:
+    """Return words that a release will know, in a random order.
+
+    They are those of a public list, or else the `most` words that most documents of the corpus
+    have: a private vocabulary has them if it has any.
+    """
+    if public is not None:
+        words: list[str] = load(public, tokenizer).terms.to_pylist()
+    else:
+        frequencies: Counter[str] = Counter()
+        for documents in batches(corpus):
+            frequencies.update(count_documents(documents, tokenizer)[0])
+        words = [word for word, _ in frequencies.most_common(most)]
+    return [words[place] for place in np.random.default_rng().permutation(len(words))]
+
+
+def counts_of(words: Sequence[str], tokenizer: Tokenizer, corpus: Corpus) -> npt.NDArray[np.int64]:
+    """Count each word's occurrences in a corpus, int64 (n,)."""
+    vocabulary = Vocabulary(words, tokenizer)
+    found = np.zeros(len(words), np.int64)
+    for documents in batches(corpus):
+        _, terms = vocabulary.look_up(tokenizer.tokenize(documents.texts))
+        found += np.bincount(terms, minlength=len(words))
+    return found
+
 
 ID = "quietcorpus_canary"
 """The column of the copy that names its documents."""
@@ -171,3 +224,115 @@ def by_difference(outcomes: npt.NDArray[np.float64], known: Coins) -> Scores:
         first[known].mean(axis=0) - first[~known].mean(axis=0)
     )
     return scores
+
+
+_DOCUMENTS_A_FILE = 1 << 16
+_BYTES_A_FILE = 1 << 27
+_USER = "mechanism.user"
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A copy of a spec's corpus: its readable documents, with the columns that are compared.
+
+    Attributes:
+        spec: the spec.
+        place: a folder or an object-store URI that no other process uses.
+    """
+
+    spec: Spec
+    place: str
+
+    def fill(self) -> None:
+        """Copy the corpus; raises InputError for one that cannot be read."""
+        given = self.spec.corpus
+        read_alone = replace(given, id=None, keep=())
+        for number, table in enumerate(_tables(read_alone)):
+            self._write(f"part-{number:05d}", table)
+
+    def put(self, game: Game, coins: Coins) -> None:
+        """Put the canaries beside the corpus, as the coins say, in place of earlier ones."""
+        sides = [own[0] if coin else own[1] for own, coin in zip(game.canaries, coins, strict=True)]
+        rows = [(number, one) for number, side in enumerate(sides) for one in side]
+        columns = {"text": [one.text for _, one in rows], ID: [id_of(number) for number, _ in rows]}
+        for _, name in self.spec.mechanism.columns:
+            columns[name] = [one.columns[name] for _, one in rows]
+        arrays = {name: pa.array(values, pa.large_string()) for name, values in columns.items()}
+        self._write("canaries", pa.table(arrays))
+
+    def released(self, name: str, game: Game, mechanism: MechanismSpec | None = None) -> Spec:
+        """Return the spec of a release of the copy, into a folder called `name`.
+
+        It has its own id, and so its own key, and the spec's mechanism unless another is given. No
+        ledger counts it: the release is never published, and the test deletes it.
+        """
+        kept = (ID,) if game.linked else ()
+        own = {
+            "release": f"canaries-{secrets.token_hex(8)}",
+            "input": InputSpec(
+                path=f"{self.place}/corpus/*.parquet",
+                text=self.spec.input.text,
+                id=ID if game.linked else None,
+                keep=kept,
+            ),
+            "output": f"{self.place}/{name}",
+            "mechanism": mechanism or self.spec.mechanism,
+            "rejects": None,
+            "checkpoints": None,
+            "ledger": None,
+            "accept": tuple(REASONS),  # the copy is deleted unseen
+        }
+        return self.spec.model_copy(update=own)
+
+    def _write(self, name: str, table: pa.Table) -> None:
+        sink = io.BytesIO()
+        names = [self.spec.input.text if own == "text" else own for own in table.column_names]
+        pq.write_table(table.rename_columns(names), sink)
+        storage.write_whole(f"{self.place}/corpus/{name}.parquet", sink.getvalue())
+
+
+@contextmanager
+def copied(spec: Spec, work: str | None) -> Iterator[Copy]:
+    """Yield an empty copy of a spec's corpus in a separate place, which is deleted at the end.
+
+    The place is below `work`, or in this machine's temporary folder. Copies that killed runs have
+    left there are deleted, except in an object store.
+    """
+    if work is not None:
+        storage.probe("work", work)
+    if work is None or places.is_local(work):
+        # Its lock tells the next run that this one was killed.
+        with staging_area(f"{work or tempfile.gettempdir()}/canaries") as folder:
+            yield Copy(spec, folder)
+        return
+    place = f"{work}/canaries-{secrets.token_hex(8)}"
+    try:
+        yield Copy(spec, place)
+    finally:
+        storage.delete_folder(place)
+
+
+def _tables(corpus: Corpus) -> Iterator[pa.Table]:
+    """Yield the documents of a corpus, numbered, in tables that fit in memory."""
+    held: list[pa.Table] = []
+    first = 0
+    for documents in batches(corpus):
+        held.append(_table(documents, corpus, first + sum(map(len, held))))
+        rows, size = sum(map(len, held)), sum(table.nbytes for table in held)
+        if rows >= _DOCUMENTS_A_FILE or size >= _BYTES_A_FILE:
+            yield pa.concat_tables(held)
+            held, first = [], first + rows
+    if held:
+        yield pa.concat_tables(held)
+
+
+def _table(documents: Documents, corpus: Corpus, first: int) -> pa.Table:
+    """Return documents as a table of strings; users are spelled as a release spells them."""
+    own = documents.columns
+    ids = np.arange(first, first + len(documents.rows)).astype(str)
+    columns = {"text": documents.texts, ID: pa.array(ids.tolist(), pa.large_string())}
+    for key, name in corpus.also:
+        columns[name] = as_text(own[name])
+        if key == _USER:
+            columns[name] = pa.array(spelled(own[name], key, name), pa.large_string())
+    return pa.table(columns)

@@ -16,19 +16,18 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
 
 from quietcorpus.indexes.tokens.languages import LANGUAGES
-from quietcorpus.indexes.tokens.sentences import NAME as SPLITTER
+from quietcorpus.indexes.tokens.segmentation import NAME as SPLITTER
 from quietcorpus.indexes.tokens.tokenizers import Tokenizer, TokenizerError
 from quietcorpus.mechanisms.accounting.filters import Concentrated
-from quietcorpus.transforms.errors import InputError, key_shown
-from quietcorpus.transforms.names import is_plain
+from quietcorpus.transforms.errors import InputError, is_plain, key_shown
 
 from ..environment.version import same_code, software
 from ..schema.mechanism import MechanismSpec
 from ..schema.spec import check_kept
 from ..schema.values import LARGEST_COUNT, NAME, Column
 from ..storage.places import without_folders
+from .costs import MADE_BY, NOISE, is_accountable, is_accounted
 from .model import Card
-from .noise import is_accountable
 from .parameters import (
     MetricParameters,
     NoiseEntry,
@@ -37,7 +36,6 @@ from .parameters import (
     stated_guarantee,
 )
 from .statements import statement
-from .together import MADE_BY, NOISE, is_accounted
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 # As PEP 440 has it; no part begins as the one before it may go on.

@@ -1,5 +1,9 @@
 """The limits of a guarantee: the lines of a card on what its release does not protect.
 
+The parts of a card that the kinds for users share: the lines on what is not protected.
+
+The variation of a release's texts, on the card of what was made of them.
+
 They follow from the rest of the card, and from two facts that it does not state: whether the ids
 of the input were compared, and whether the master key can be guessed. A release writes the lines by
 these functions, and `verify` computes them again.
@@ -9,8 +13,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from pydantic import Field
 
 from quietcorpus.mechanisms.accounting.guarantees import (
     DocumentPrivacy,
@@ -18,12 +25,122 @@ from quietcorpus.mechanisms.accounting.guarantees import (
     Spending,
     UserPrivacy,
 )
+from quietcorpus.transforms.errors import InputError
 
+from ..schema.blocks import GroupBudgets
 from ..schema.values import NEEDED, Disjoint, Reason
 from . import statements
 from .model import Card
-from .variation import UNCHECKED
+from .parameters import Part, UserParameters, exacts
 from .weakness import GUESSED, Weakness, accepted, of_documents, of_guarantee
+
+OF_NAMES = (
+    "what a person writes under several names: each name is a user of its own",
+    "what other users write about a person",
+)
+"""The limits of a guarantee for users whom a column of the corpus names."""
+
+
+def budget_limits(named: bool | None) -> list[str]:
+    """Return what a reader may learn where only who has a budget takes part.
+
+    `named`, if groups are names and not levels; None if users have no budgets of their own.
+    """
+    if named is None:
+        return []
+    none = "names no listed group" if named else "has no number, or one below the least level,"
+    return [
+        f"who has no budget: users any of whose documents {none} have no part in the "
+        "release; a user of several groups has the least budget of them"
+    ]
+
+
+def are_named(budgets: Mapping[str, Any] | None) -> bool | None:
+    """Return whether a card's budgets are of groups by name; None if it has none."""
+    return None if budgets is None else bool(budgets.get("epsilon"))
+
+
+def spendable(
+    epsilon: float, budgets: Mapping[str, Any] | None, before: Fraction = Fraction(0)
+) -> Iterator[dict[str, Fraction]]:
+    """Yield what each group's users may spend after `before`, in the order of a release.
+
+    A card's decimals are those of two numbers of a spec at most: the shortest ones come first.
+    `epsilon` is that of users without budgets, who form one group, called "".
+    """
+    given = (
+        {"": epsilon}
+        if budgets is None
+        else {k: float(v) for k, v in GroupBudgets.model_validate(budgets).of_groups.items()}
+    )
+    found = {name: exacts(number) for name, number in given.items()}
+    for place in (0, -1) if all(found.values()) else ():
+        left = {name: numbers[place] - before for name, numbers in found.items()}
+        yield dict(sorted(left.items(), key=lambda item: (item[1], item[0])))
+
+
+def promised(
+    spent: Mapping[str, Fraction], delta: Fraction, budgets: Mapping[str, Any] | None
+) -> UserPrivacy:
+    """Return the guarantee of a stage that costs each group's users so much."""
+    groups = () if budgets is None else tuple(spent.items())
+    return UserPrivacy(max(spent.values()), delta, groups)
+
+
+def check_budgets(uri: str, total: UserParameters, budgets: Mapping[str, Any] | None) -> None:
+    """Check that each group of users spends no more than its budget; raises InputError."""
+    given = {} if budgets is None else GroupBudgets.model_validate(budgets).of_groups
+    spent = {group.name: Fraction(group.epsilon_exact) for group in total.groups}
+    if given.keys() != spent.keys() or any(spent[name] > given[name] for name in spent):
+        raise InputError(f"{uri}: mechanism: budgets are not those of the guarantee's groups")
+
+
+class VariedBy(Part):
+    """A program, or a file that it was given, by its name alone."""
+
+    name: str
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+
+
+class Variation(Part):
+    """The command that wrote the texts anew, from those of another release."""
+
+    card_sha256: str = Field(
+        pattern=r"^[0-9a-f]{64}$", description="of the release.json of that release"
+    )
+    command: list[str] = Field(
+        min_length=1, description="the program and its arguments; files without their folders"
+    )
+    files: list[VariedBy] = Field(description="the program, and those arguments that are files")
+
+    def fits(self) -> bool:
+        """Return whether the files are the program and arguments, in order, without folders."""
+        names = [file.name for file in self.files]
+        arguments = iter(self.command)
+        return (
+            names[:1] == self.command[:1]
+            and all(name in arguments for name in names)
+            and not any("/" in name or not name for name in names)
+        )
+
+    @property
+    def note(self) -> str:
+        """Return the README's note on it."""
+        command = " ".join(self.command).replace("`", "'")
+        return (
+            f"**Varied**: the texts were written anew by `{command}`, which was "
+            "given the texts of the release whose `release.json` has the sha256 "
+            f"`{self.card_sha256}`, and nothing else of it but their numbers and labels. What is "
+            "made of released rows alone is protected as they are, at no further cost. Nothing "
+            "checked what else the command read, and no text is one of the pool's any longer."
+        )
+
+
+UNCHECKED = (
+    "whatever the command that varied the texts read besides the released rows: it ran with the "
+    "rights of whoever started it, and only they know that it read nothing of the corpus"
+)
+"""The limit of a guarantee that holds for the released rows."""
 
 
 class Facts(NamedTuple):

@@ -1,24 +1,44 @@
-"""The mechanism of a release on its card: the spec's block as it was run, and the run's results.
+"""The mechanism of a release on its card, and the spec's block there.
+
+The mechanism of a release on its card: the spec's block as it was run, and the run's results.
 
 Each kind has a class, which also describes the files of its releases. The registry finds it by
 `kind`.
+
+The spec's block in a card's mechanism: a release states it, and `verify` reads it back.
+
+What a spec may not hold, no card states: a block that is read back passes the same checks as the
+block of a spec, of the same classes.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence, Set
+from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import pyarrow as pa
-from pydantic import BeforeValidator, GetJsonSchemaHandler, SerializeAsAny
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    GetJsonSchemaHandler,
+    SerializeAsAny,
+    ValidationError,
+)
 from pydantic_core import CoreSchema, PydanticCustomError
 
+from quietcorpus.indexes.tokens.tokenizers import Tokenizer
 from quietcorpus.mechanisms.accounting.filters import Concentrated
-from quietcorpus.mechanisms.accounting.guarantees import Spending
+from quietcorpus.mechanisms.accounting.guarantees import Spending, round_up
 from quietcorpus.transforms.errors import shown
 from quietcorpus.transforms.reading.documents import BATCH_DOCUMENTS
 
 from .. import registry
+from ..schema.blocks import tokenizer_of
+from ..schema.loading import one_line
+from ..schema.mechanism import MechanismSpec, block_of
+from ..storage import places
 from .parameters import Parameters, Part
 
 UNKNOWN_KIND = "unknown_kind"
@@ -222,3 +242,72 @@ class _EveryKind:
 
 
 AnyMechanism = Annotated[SerializeAsAny[Mechanism], BeforeValidator(_by_kind), _EveryKind()]
+
+
+_SAME = 1e-15  # a decimal that is rounded up again may be one float above
+
+
+def stated(block: MechanismSpec) -> dict[str, Any]:
+    """Return the card's fields on the mechanism that follow from the spec's block alone."""
+    said: dict[str, Any] = resolved(block)
+    given = getattr(block, "tokenizer", None)
+    return said if given is None else said | {"tokenizer": tokenizer_of(given).description}
+
+
+def read_back(mechanism: Mechanism) -> MechanismSpec:
+    """Return the spec's block that a card's mechanism states.
+
+    Raises ValueError unless a release of that block states all that the mechanism does, under the
+    same names and nothing besides.
+    """
+    content = mechanism.model_dump(mode="json", exclude_none=True)
+    if "tokenizer" in content:
+        content["tokenizer"] = _rule(content["tokenizer"])
+    kind = block_of(mechanism.kind)
+    given = mechanism.asked({key: content[key] for key in kind.model_fields if key in content})
+    try:
+        block = kind.model_validate(given)
+    except ValidationError as error:
+        raise ValueError(one_line(error, kind, given)) from None
+    if not _alike(resolved(block), given):
+        raise ValueError("a value is not one that a spec has")
+    needed, perhaps = mechanism.results(block)
+    found = content.keys() - given.keys()
+    if wrong := (needed - content.keys()) | (found - needed - perhaps):
+        raise ValueError(f"{min(wrong)} is missing, or does not belong to it")
+    return block
+
+
+def resolved(value: Any) -> Any:
+    """Convert a value of the spec's block to plain JSON values."""
+    if isinstance(value, BaseModel):
+        fields = {name: getattr(value, name) for name in type(value).model_fields}
+        return {name: resolved(inner) for name, inner in fields.items() if inner is not None}
+    if isinstance(value, dict):
+        return {name: resolved(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):  # a tuple holds labels, not places
+        return [resolved(inner) for inner in value] if isinstance(value, list) else list(value)
+    if isinstance(value, Fraction):
+        return round_up(value)
+    if isinstance(value, str) and value.startswith("/"):
+        return places.without_folders(value)
+    return getattr(value, "value", value)
+
+
+def _rule(description: str) -> Any:
+    """Return the rule of a description as a spec names it; raises ValueError for another text."""
+    found = Tokenizer.described(description)
+    if not found.takes_language:
+        return found.name
+    return {"name": found.name} | ({"language": found.language} if found.language else {})
+
+
+def _alike(own: Any, given: Any) -> bool:
+    """Tell whether two JSON values are the same, but for a decimal's last rounding."""
+    if isinstance(own, float) and isinstance(given, float):
+        return math.isclose(own, given, rel_tol=_SAME)
+    if isinstance(own, Mapping) and isinstance(given, Mapping):
+        return own.keys() == given.keys() and all(_alike(own[key], given[key]) for key in own)
+    if isinstance(own, list) and isinstance(given, list):
+        return len(own) == len(given) and all(map(_alike, own, given))
+    return type(own) is type(given) and bool(own == given)

@@ -12,9 +12,8 @@ from typing import Any, Literal
 from pydantic import Field
 
 from ..schema.values import LARGEST_COUNT, NAME, Disjoint, Reason
-from .document_losses import DocumentLosses
 from .mechanism import AnyMechanism
-from .parameters import NoiseEntry, Parameters, Part
+from .parameters import DocumentLosses, NoiseEntry, Parameters, Part
 
 
 class GuaranteePart(Part):

@@ -1,24 +1,165 @@
-"""The check of what all rows of documents show together.
+"""The check of what all rows show together, of copied columns, and of the vocabulary's file.
+
+The looks of copied columns: what their values are, among what is rarely meant for everyone.
+
+The vocabulary of a release on its card: the format of its file, and the check of its cost.
+
+The check of what all rows of documents show together.
 
 Ids are unique, copied columns are accepted, and rows agree with those of other row groups.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from quietcorpus.indexes.tokens.letters import are_clauses
+from quietcorpus.indexes.tokens.tokenizers import Tokenizer, TokenizerError
+from quietcorpus.indexes.tokens.vocabulary import is_reachable
 from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.reading.columns import is_as_read
-from quietcorpus.transforms.reading.spelling import spelled
+from quietcorpus.transforms.reading.columns import is_as_read, is_string
+from quietcorpus.transforms.reading.copies import strings
+from quietcorpus.transforms.reading.identifiers import spelled
 
-from .looks import looks_like, refused, texts_in
-from .model import Card
-from .vocabulary import rule_of
+from ..schema.values import NEEDED, Reason
+from .costs import within
+from .mechanism import FileFormat
+from .model import Card, Stage
+from .parameters import exacts
+
+_FEW_VALUES = 20  # one value in twenty is too many
+_LEAST_VALUES, _SENTENCE_WORDS = 10, 5
+_TEXT_IN_BYTES = re.compile(r"[^\x00-\x08\x0e-\x1f\x7f-\x9f\ufffd]{6,}")
+"""A run of text in bytes: by chance, numbers of shapes on a map hold shorter runs."""
+_ADDRESS = re.compile(r"[^\s@]@[^\s@]+\.[^\s@]")
+
+
+def texts_in(column: pa.ChunkedArray) -> Iterator[str]:
+    """Yield the texts that a column's values hold."""
+    plain = is_string(column.type)
+    for value in strings(column):
+        yield value if plain else " ".join(_TEXT_IN_BYTES.findall(value))
+
+
+def looks_like(values: Sequence[str]) -> list[str]:
+    """Return what a column's values look like, among what is rarely meant for everyone.
+
+    E-mail addresses: one value in twenty holds one. Names: half of the values are two to four
+    capitalised words, and one in ten is distinct. Free text: half of them have five words or more,
+    or are clauses of a script without spaces, and half are distinct. Names and free text need ten
+    distinct values.
+    """
+    given = [value for value in values if value.strip()]
+    own = len(set(given))
+    addresses = sum(_ADDRESS.search(value) is not None for value in given)
+    found = ["e-mail addresses"] if addresses and addresses * _FEW_VALUES >= len(given) else []
+    if own < _LEAST_VALUES:
+        return found
+    names = sum(_is_name(value) for value in given)
+    if 2 * names >= len(given) and 10 * own >= len(given):
+        found.append("names of people")
+    long = sum(_is_sentence(value) for value in given)
+    if 2 * long >= len(given) and 2 * own >= len(given):
+        found.append("free text")
+    return found
+
+
+def refused(looks: Iterable[str], accept: Sequence[Reason]) -> list[Reason]:
+    """Return what must be accepted by name of a column that looks like this, and is not."""
+    return [NEEDED[one] for one in looks if one in NEEDED and NEEDED[one] not in accept]
+
+
+def _is_name(value: str) -> bool:
+    words = value.replace(",", " ").split()
+    return 2 <= len(words) <= 4 and all(map(_is_name_part, words)) and not value.isupper()
+
+
+def _is_name_part(word: str) -> bool:
+    return word[0].isupper() and re.sub("[.'\u2019-]", "", word).isalpha()
+
+
+def _is_sentence(value: str) -> bool:
+    words = value.split()
+    return len(words) >= _SENTENCE_WORDS or are_clauses(words)
+
+
+VOCABULARY_FORMAT = FileFormat(
+    "`term_id`, `term`, `weight`: the private histogram's noisy count of the term in the corpus; "
+    "it may be negative, and is empty where no histogram is released",
+    ("term_id", "term", "weight"),
+    (pa.int32(), pa.string(), pa.int64()),
+    nullable=frozenset({"weight"}),
+)
+
+
+def misfit_of(
+    rows: pa.Table, vocabulary: Mapping[str, Any], tokenizer: str, rate: float | None
+) -> str | None:
+    """Return the fault of the rows of a vocabulary; None if there is none.
+
+    Args:
+        rows: all of them.
+        vocabulary: the mechanism's block; a private one is in ascending order.
+        tokenizer: the description on the card of the rule that finds terms.
+        rate: of the noise in its counts; None if it has none.
+    """
+    if not np.array_equal(rows["term_id"].to_numpy(), np.arange(len(rows))):
+        return "term_id is not the number of the row"
+    terms = rows["term"].cast(pa.large_string()).combine_chunks()
+    if pc.count_distinct(terms).as_py() != len(rows) or pc.any(pc.equal(terms, "")).as_py():
+        return "a term is empty, or stands twice"
+    if not are_tokens(terms, tokenizer):
+        return "a term is not a word that the tokenizer finds"
+    if "private" in vocabulary and pc.any(pc.less(terms[1:], terms[:-1])).as_py():
+        return "its terms are not in ascending order"
+    known = rows["weight"].drop_null()
+    if len(known) != (0 if rate is None else len(rows)) or (
+        rate is not None and pc.any(pc.less(known, -within(rate))).as_py()
+    ):
+        return "weight is not the count of a histogram, or one was not released"
+    return None
+
+
+def rule_of(tokenizer: str) -> Tokenizer | None:
+    """Return the rule that a card describes; None if this process has it not, or another."""
+    try:
+        found = Tokenizer.of_description(tokenizer)
+    except TokenizerError:
+        return None
+    return found if found.description == tokenizer else None
+
+
+def are_tokens(words: pa.LargeStringArray, tokenizer: str) -> bool:
+    """Return whether each word is a token of the rule that a card describes, if it is known here.
+
+    Of a rule that is not, every word may be.
+    """
+    rule = rule_of(tokenizer)
+    return rule is None or bool(is_reachable(words, rule.spelled(words), rule).all())
+
+
+def check_vocabulary(uri: str, vocabulary: Mapping[str, Any], stages: Sequence[Stage]) -> None:
+    """Check that the first stages agree with the mechanism's statement on the vocabulary.
+
+    A public one costs nothing. Raises InputError.
+    """
+    private = vocabulary.get("private") or {}
+    agree = [stage.stage for stage in stages] == (["vocabulary"] if private else [])
+    for cost in (stage.parameters for stage in stages if agree):
+        agree = not getattr(cost, "groups", None) and all(
+            Fraction(getattr(cost, f"{name}_exact", 0)) in exacts(private[name])
+            for name in ("epsilon", "delta")
+        )
+    if not agree:
+        raise InputError(f"{uri}: budget: the vocabulary's cost is not the mechanism's")
+
 
 MOST_IDS = 1 << 24
 """The most documents whose ids are compared: they are in memory at once."""

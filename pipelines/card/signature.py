@@ -10,7 +10,7 @@ import base64
 
 from quietcorpus.transforms.errors import InputError, client_errors
 
-from ..environment.signing import SigningKey, is_signed, read_public_key
+from ..environment.keys import SigningKey, is_signed, read_public_key
 from ..storage import files as storage
 from ..storage import layout
 

@@ -21,9 +21,9 @@ from quietcorpus.mechanisms.accounting.guarantees import (
 from quietcorpus.transforms.artefacts.files import FileSource
 
 from ..storage.places import without_folders
+from .costs import together
 from .model import Budget, GuaranteePart, Stage, UsedArtefact
 from .parameters import parameters
-from .together import together
 
 
 def budget(

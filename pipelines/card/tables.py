@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.bare import bare_field
 from quietcorpus.transforms.reading.documents import BATCH_DOCUMENTS
-from quietcorpus.transforms.reading.spelling import has_spelling
+from quietcorpus.transforms.reading.identifiers import has_spelling
 from quietcorpus.transforms.shards import write_row_groups
 
 from .mechanism import FileFormat

@@ -21,22 +21,20 @@ from quietcorpus.transforms.shards import data_file
 
 from .. import registry
 from ..environment.version import code_digest, quietcorpus_version, same_code, software
-from ..schema.errors import first_line
+from ..schema.loading import first_line
 from ..storage import files as storage
 from ..storage import layout
 from ..storage.places import absolute, is_local
 from ..terminal.progress import Display
 from . import limits, page, readme, signature
 from . import tables as table_files
-from .block import read_back
+from .costs import is_accountable, is_solved_alike, together
 from .facts import check_facts, check_texts
-from .mechanism import UNKNOWN_KIND, FileFormat, Promise
+from .mechanism import UNKNOWN_KIND, FileFormat, Promise, read_back
 from .model import Card, File
-from .noise import is_accountable, is_solved_alike
 from .parameters import disagree, is_rounded, parameters
 from .rows import DocumentRows
 from .statements import guarantee, inherited
-from .together import together
 
 _LARGEST_CARD, _LARGEST_PAGE = 256 << 20, 64 << 20
 """In bytes: a card has some 150 for each file, and pages are of the card's texts."""

@@ -15,9 +15,8 @@ from quietcorpus.transforms.errors import InputError, shown
 from ..card.weakness import Weakness, of_key, refuse
 from ..environment.keys import configured_master_key
 from . import card
-from .card import ComposedCard
+from .card import ComposedCard, RowsSpec, check_fields, checked, labelled, prepared
 from .rows import Read, read
-from .spec import RowsSpec, check_fields, checked, labelled, prepared
 
 _LOGGER = logging.getLogger("quietcorpus")
 OnErrors = Literal["raise", "collect"]

@@ -36,9 +36,9 @@ from quietcorpus.transforms.reading.documents import Documents
 from quietcorpus.transforms.reading.identifiers import TAG, Covered, RefuseRepeated
 
 from ..card.weakness import of_documents, refuse
-from ..jobs.kept_columns import SAMPLE, doubts, refuse_copies
+from ..jobs.notices import SAMPLE, doubts, refuse_copies
 from ..schema.values import Reason
-from .spec import RowsSpec, labelled
+from .card import RowsSpec, labelled
 
 _LOGGER = logging.getLogger("quietcorpus")
 

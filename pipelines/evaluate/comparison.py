@@ -23,8 +23,7 @@ from ..schema.loading import load_spec
 from ..schema.spec import Spec
 from ..storage import files as storage
 from ..storage import layout
-from .corpus import Columns, Sample, sample
-from .draws import Draw, released
+from .corpus import Columns, Draw, Sample, released, sample
 from .study import (
     LEAST_OF_AUTHOR,
     LEAST_OF_CLASS,

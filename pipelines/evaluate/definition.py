@@ -29,8 +29,8 @@ from quietcorpus.mechanisms.sentences.projected_mean import ProjectedMean
 from quietcorpus.mechanisms.sentences.truncation import STEPS as BOX
 from quietcorpus.mechanisms.sentences.truncation import Truncation
 
+from ..card.costs import noise_together, together
 from ..card.model import Card
-from ..card.together import noise_together, together
 from ..jobs.kind import Kind
 
 MEASURE = "definition"

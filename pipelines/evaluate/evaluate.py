@@ -16,15 +16,13 @@ from quietcorpus.evaluation.report import render
 from quietcorpus.evaluation.results import MeasuredDraw, Setting
 from quietcorpus.evaluation.verdict import Figure, strongest, verdict
 from quietcorpus.transforms.artefacts.files import FileSource
-from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.installed import require_installed
+from quietcorpus.transforms.errors import InputError, require_installed
 from quietcorpus.transforms.reading.documents import Corpus
 from quietcorpus.transforms.reading.sources import plan
 
 from ..audit.audit import audit
-from ..card.odds import in_short, in_words
 from ..card.parameters import total_cost
-from ..card.weakness import of_guarantee, of_words
+from ..card.weakness import in_short, in_words, of_guarantee, of_words
 from ..environment.version import environment_digest, software
 from ..storage import files as storage
 from ..storage import places
@@ -32,10 +30,9 @@ from ..storage.places import inside
 from ..terminal.progress import Steps
 from . import sweep
 from .comparison import Comparison
-from .draws import alone
-from .findings import Findings
+from .corpus import alone
+from .findings import Findings, key_numbers
 from .headline import headline
-from .key_numbers import key_numbers
 from .recommendations import recommendations
 from .study import LEAST_OF_CLASS, labelled
 

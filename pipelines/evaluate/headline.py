@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 
-from .findings import Findings
-from .key_numbers import ATTACKS, attacked, of_tried, pairs
+from .findings import ATTACKS, Findings, attacked, of_tried, pairs
 from .recommendations import (
     AUC,
     FOUND,

@@ -38,8 +38,7 @@ from quietcorpus.transforms.errors import InputError
 from ..card.mechanism import Mechanism
 from ..card.model import Card
 from ..schema.spec import Spec
-from .corpus import Columns, Sample, Strings
-from .draws import Draw
+from .corpus import Columns, Draw, Sample, Strings
 
 SHADOWS = 4
 FOLDS = 5

@@ -11,8 +11,7 @@ from typing import Any
 
 from quietcorpus.evaluation.measures import MEASURES
 from quietcorpus.evaluation.results import POINT, MeasuredDraw, Observation, Setting
-from quietcorpus.transforms.errors import InputError, shown
-from quietcorpus.transforms.installed import require_installed
+from quietcorpus.transforms.errors import InputError, require_installed, shown
 
 from ..runners.parallel import ray_session
 from ..schema.loading import read_yaml

@@ -14,8 +14,8 @@ from quietcorpus.mechanisms.users.group_norms import GroupNorms
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.users.users import Users
 
-from ..card.users import budget_limits
-from ..schema.users import GroupBudgets, budgets_key
+from ..card.limits import budget_limits
+from ..schema.blocks import GroupBudgets, budgets_key
 
 
 class UserSpec(Protocol):

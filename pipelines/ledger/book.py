@@ -7,15 +7,13 @@ from dataclasses import replace
 from quietcorpus.transforms.errors import InputError, StageError, shown
 
 from ..card.parameters import parameters
-from ..environment.signing import LEDGER_KEY, configured_key
+from ..environment.keys import LEDGER_KEY, configured_key
 from ..storage import files as storage
 from ..storage import layout
 from ..storage.places import inside, root
 from . import refusals
 from .caps import Terms
-from .chain import Chain, Draft
-from .journal import Damaged
-from .partitions import Partitions
+from .chain import Chain, Damaged, Draft
 from .records import (
     AnyRecord,
     Cancellation,
@@ -27,10 +25,9 @@ from .records import (
     digest,
     version_of,
 )
-from .request import Request
-from .signatures import Signatures
+from .refusals import Partitions, Request
 from .state import State
-from .trust import Trust
+from .trust import Signatures, Trust
 
 _ANY_KEY = "0" * 16  # in a plan, before any partition has a key
 

@@ -1,13 +1,21 @@
-"""Caps on the joint cost of all releases of a corpus, with an account for each kind of guarantee.
+"""Caps on the joint cost of all releases of a corpus, and how they may change.
+
+Caps on the joint cost of all releases of a corpus, with an account for each kind of guarantee.
 
 Guarantees add only within one definition, unit and adjacency. A release whose guarantee belongs to
 no account is refused: nothing would bound it.
+
+The rules by which caps may change: for what is reserved from then on, and no further down.
+
+A cap is a promise on all releases together. The sum of epsilons that add up as they are is a bound
+whenever it is looked at, so such a cap may be moved. The theorem of a filter needs a cap that is
+fixed before the first release, so that one may not.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from os import PathLike, fspath
@@ -31,8 +39,7 @@ from quietcorpus.mechanisms.words.mechanism import EUCLIDEAN, HAMMING
 from quietcorpus.transforms.errors import InputError
 
 from ..environment.credentials import refuse_in_spec
-from ..schema.errors import one_line, plain
-from ..schema.loading import read_yaml
+from ..schema.loading import one_line, plain, read_yaml
 from ..schema.values import Count, Location, Strict, of_key, of_value
 
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]{1,3})?|-?[0-9]+/[0-9]+")
@@ -385,3 +392,42 @@ def as_terms(given: str | PathLike[str] | Mapping[str, Any]) -> Terms:
         raise InputError(f"{name}: {error}") from None
     except pydantic.ValidationError as error:
         raise InputError(f"{name}: {one_line(error, Terms, content)}") from None
+
+
+_TARGET = {"epsilon", "delta", "composition", "approximate_delta", "rho"}
+
+
+def check_change(old: Sequence[Cap], new: Sequence[Cap], used: Sequence[Charge]) -> None:
+    """Raise InputError unless caps may replace others.
+
+    Args:
+        old: the caps in force.
+        new: the caps that are to follow, of the same accounts in the same order.
+        used: the total of each account.
+    """
+    if [_account(cap) for cap in new] != [_account(cap) for cap in old]:
+        raise InputError(
+            "ledger: its accounts are final: repeat each one, in the order of `ledger show`, with "
+            "its cap"
+        )
+    if list(new) == list(old):
+        raise InputError("ledger: the caps are in force already; nothing is to be changed")
+    for before, after, charge in zip(old, new, used, strict=True):
+        if before == after:
+            continue
+        if before.rule is not None or after.rule is not None:
+            raise InputError(
+                f"ledger: {after.title}: a filter's theorem needs a cap and a composition that "
+                "never change; repeat them, or open another ledger"
+            )
+        name = charge.passes(after.most)
+        if name is not None:
+            raise InputError(
+                f"ledger: {after.title}: {name} {ceiling(getattr(charge, name))} is used or "
+                "reserved, and a cap cannot be below that; give more"
+            )
+
+
+def _account(cap: Cap) -> dict[str, Any]:
+    """Return what makes an account: all of its cap but the target and how costs add up."""
+    return cap.model_dump(exclude=_TARGET)

@@ -10,15 +10,14 @@ from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.errors import UNREDACTED, InputError, StageError, is_unredacted
 
 from ..card import model as card
+from ..card.costs import MADE_BY
 from ..card.parameters import NoiseEntry
-from ..card.together import MADE_BY
 from ..jobs.kind import Kind, asked
 from ..schema.spec import Spec
 from .book import Ledger
 from .caps import Cost
-from .disjoint import Partition, Sort
-from .records import Reservation, digest
-from .request import Request
+from .records import Partition, Reservation, Sort, digest
+from .refusals import Request
 from .state import State
 
 _LOGGER = logging.getLogger("quietcorpus.ledger")

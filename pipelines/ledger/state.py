@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 from quietcorpus.mechanisms.accounting.guarantees import Guarantee, ceiling, floor
 from quietcorpus.transforms.errors import CapReached, InputError
 
-from .caps import NOTHING, Cap, Charge, Cost, MetricCap, UserCap
-from .changes import check_change
-from .disjoint import Partition, Sort, alone, refuse_mixture
+from .caps import NOTHING, Cap, Charge, Cost, MetricCap, UserCap, check_change
 from .records import (
     AnyRecord,
     Cancellation,
@@ -21,8 +19,12 @@ from .records import (
     NewCaps,
     NewKey,
     Opening,
+    Partition,
     Refusal,
     Reservation,
+    Sort,
+    alone,
+    refuse_mixture,
 )
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quietcorpus.evaluation.depth import DepthQuality, depth_quality
+from quietcorpus.evaluation.embeddings import DepthQuality, depth_quality
 from quietcorpus.indexes.documents.candidates import (
     LARGEST_PROJECTION,
     TEXT,
@@ -20,17 +20,15 @@ from quietcorpus.indexes.documents.candidates import (
     CandidatesManifest,
     save,
 )
-from quietcorpus.indexes.documents.discriminants import discriminants
 from quietcorpus.indexes.documents.recoder import WIDTHS, means
-from quietcorpus.indexes.documents.recoder_training import train
+from quietcorpus.indexes.documents.training import discriminants, train
 from quietcorpus.indexes.folder import MANIFEST
-from quietcorpus.indexes.tokens.frequent_words import FREQUENT_WORDS, FrequentWords
-from quietcorpus.indexes.tokens.sentences import LANGUAGES, NAME
+from quietcorpus.indexes.tokens.segmentation import LANGUAGES, NAME
+from quietcorpus.indexes.tokens.written_language import FREQUENT_WORDS, FrequentWords
 from quietcorpus.mechanisms.noise.exponential import LARGEST_SET
 from quietcorpus.mechanisms.sentences.deep_candidate import cosines, on_grid
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
-from quietcorpus.transforms.errors import InputError, shown
-from quietcorpus.transforms.installed import require_installed
+from quietcorpus.transforms.errors import InputError, require_installed, shown
 from quietcorpus.transforms.reading.documents import Corpus
 
 from ..environment.version import quietcorpus_version

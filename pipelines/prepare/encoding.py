@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from quietcorpus.indexes.documents.lsa import Lsa
 from quietcorpus.transforms.artefacts.encoder import Encoder, EncoderSource
-from quietcorpus.transforms.installed import require_installed
+from quietcorpus.transforms.errors import require_installed
 
 from ..runners.parallel import processors, ray_session
 

@@ -37,8 +37,7 @@ from ..storage.output import Output
 from ..storage.places import absolute
 from ..terminal.progress import Steps
 from . import encoding, pool_lists
-from .edited_texts import unedited
-from .near_texts import NEAR, SEARCHED, apart
+from .near_texts import NEAR, SEARCHED, apart, unedited
 from .pool_lists import Asked, Trained
 from .public_documents import texts
 

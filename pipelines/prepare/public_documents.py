@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from quietcorpus.indexes.tokens.sentences import split
+from quietcorpus.indexes.tokens.segmentation import split
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading import sources
 from quietcorpus.transforms.reading.documents import Corpus, Documents

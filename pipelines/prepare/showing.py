@@ -13,8 +13,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from quietcorpus.indexes.documents.candidates import FORMAT, CandidatesManifest, read_names
 from quietcorpus.indexes.folder import MANIFEST, ArtefactError
-from quietcorpus.transforms.artefacts.candidates import CandidatesSource
-from quietcorpus.transforms.artefacts.folders import local
+from quietcorpus.transforms.artefacts.folders import CandidatesSource, local
 from quietcorpus.transforms.errors import InputError
 
 from ..storage.files import read_bytes

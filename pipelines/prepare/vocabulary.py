@@ -19,12 +19,10 @@ from typing import Any
 import pyarrow as pa
 
 from quietcorpus.indexes.folder import MANIFEST, described
-from quietcorpus.indexes.tokens.frequent_words import FREQUENT_WORDS, MOST, FrequentWords
-from quietcorpus.indexes.tokens.listed_words import FORMAT
 from quietcorpus.indexes.tokens.tokenizers import Tokenizer
 from quietcorpus.indexes.tokens.vocabulary import is_reachable
-from quietcorpus.transforms.errors import InputError, shown
-from quietcorpus.transforms.installed import require_installed
+from quietcorpus.indexes.tokens.written_language import FORMAT, FREQUENT_WORDS, MOST, FrequentWords
+from quietcorpus.transforms.errors import InputError, require_installed, shown
 
 from ..environment.version import quietcorpus_version
 from ..storage.output import Output

@@ -27,7 +27,7 @@ from quietcorpus.indexes.vectors import VectorsError, WordVectors, read
 from quietcorpus.indexes.words.manifest import BITS, EUCLIDEAN, HAMMING, SEED, IndexManifest
 from quietcorpus.indexes.words.word_index import WordIndex, save
 from quietcorpus.transforms.artefacts.files import FileSource
-from quietcorpus.transforms.artefacts.word_index import IndexSource
+from quietcorpus.transforms.artefacts.folders import IndexSource
 from quietcorpus.transforms.errors import InputError, client_errors, shown
 from quietcorpus.transforms.outages import outage
 
@@ -39,8 +39,7 @@ from ..storage import places
 from ..storage.output import Output
 from ..storage.places import absolute
 from ..terminal.progress import Steps
-from .distances import summary
-from .rescaling import Rescaling
+from .distances import Rescaling, summary
 
 _SHOWN, _NEIGHBOURS = 5, 5
 _GUARANTEE_KEYS = ("definition", "unit", "parameters", "statement")

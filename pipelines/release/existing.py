@@ -1,23 +1,95 @@
-"""Checks, by the card alone, whether the output holds this very release already."""
+"""What earlier runs have left: this very release, or tries of its job.
+
+The identity of a run: two runs of one identity make the same bytes.
+
+A ledger asks for the identity, which holds every byte of the software: a release may
+reveal its noise in one form only. A claim on an output says only who may write there, and asks for
+less.
+
+Checks, by the card alone, whether the output holds this very release already.
+
+Tries of a job: what a later one keeps of an earlier one, of this run or of one that was killed.
+
+The local engine ends with the first worker that it loses, and a store may be gone for longer than
+its clients ask again. Clusters repeat lost work by themselves; the launcher runs the local engine's
+job again. Noise is keyed, so a later try makes the same release as the earlier one would have, and
+costs no budget.
+"""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import pydantic
 from apache_beam.io.filesystem import BeamIOError
 
-from quietcorpus.transforms.errors import InputError, blamed
+from quietcorpus.mechanisms.encoding import Value
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.transforms.errors import (
+    InputError,
+    StoreUnavailable,
+    WorkerLost,
+    blamed,
+    client_errors,
+)
 from quietcorpus.transforms.outages import outage
+from quietcorpus.transforms.reading.documents import Plan
+from quietcorpus.transforms.shards import Written, data_file
+from quietcorpus.transforms.staged import records_in, with_records
 
-from ..card.block import stated
+from ..card.mechanism import stated
 from ..card.model import Card, LedgerEntry
-from ..jobs.kind import prepare
+from ..environment.version import (
+    environment_digest,
+    libraries,
+    quietcorpus_version,
+)
+from ..jobs.job import Job
+from ..jobs.kind import Kind, asked, prepare
 from ..schema.spec import Spec
 from ..storage import files as storage
+from ..storage.claims import MASTER_KEY, Run
+from ..storage.files import listed
 from ..storage.output import Output
+from ..terminal.progress import Steps
 from .describe import kept
+
+
+def run(spec: Spec, plan: Plan, kind: Kind, key: ReleaseKey) -> Run:
+    """Return the run as a claim on the output identifies it; without the key, it reveals nothing.
+
+    The key of its identity is bound to the corpus. Its other digests are of one key for all corpora
+    of a master key, or none could say that it is the corpus that differs.
+    """
+    naming, place = key.naming(), {"release": spec.release, "output": spec.output}
+    corpus = plan.corpus_digest(spec.corpus)
+    whole = asked(spec, kind) | {"corpus": corpus, "computing": kind.computing}
+    # A later version adds keys to a spec, and fields to artefacts: what was not said is left out.
+    words = spec.model_dump(exclude_defaults=True, exclude={"accept"})
+    artefacts = [one.model_dump(exclude_defaults=True) for one in kind.artefacts]
+    parts: dict[str, Value] = {
+        MASTER_KEY: "",
+        "the spec": words,
+        "the artefacts": artefacts,
+        "the corpus": corpus,
+    }
+    law = naming.digest(
+        claim="law",
+        **whole,
+        stages=environment_digest() if kind.laws is None else {"shards": 1, **kind.laws},
+        libraries=libraries(),
+    )
+    return Run(
+        spec.release,
+        key.stage("claim", 1).digest(**whole, environment=environment_digest()),
+        law,
+        {name: naming.digest(claim=name, **place, asked=part) for name, part in parts.items()},
+        quietcorpus_version(),
+    )
 
 
 def complete(spec: Spec) -> Card | None:
@@ -142,4 +214,63 @@ def _refuse_incomplete(card: Card, output: Output) -> None:
     if missing:
         raise InputError(
             f"output: {output.uri} holds a release that lacks {missing[0]}; delete it and run again"
+        )
+
+
+_LOGGER = logging.getLogger("quietcorpus.release")
+_T = TypeVar("_T")
+
+TRIES = 4
+"""The number of tries of a job, which is Spark's number of tries of a task."""
+
+
+def persistently(attempt: Callable[[int], _T], steps: Steps, tries: int = TRIES) -> _T:
+    """Return the result of an attempt, which is given the number of attempts before it.
+
+    It is made again if it lost a worker, or a store that may come back.
+    """
+    begun = steps.number
+    for number in range(tries - 1):
+        try:
+            return attempt(number)
+        except (WorkerLost, StoreUnavailable) as error:
+            lost = "a worker was lost" if isinstance(error, WorkerLost) else "a store was gone"
+        _LOGGER.warning("%s: the job is run again, try %d of %d", lost, number + 2, tries)
+        steps.again(begun)
+    return attempt(tries - 1)
+
+
+def tried(job: Job, earlier: Sequence[str], number: int) -> Job:
+    """Return the job of a try, after `number` others, with the records that these have left.
+
+    `earlier` holds the staging areas of runs that were killed. The files of each try are apart from
+    the others', and the records of all are in one place.
+    """
+    assert job.finished is not None
+    staging = job.finished.staging
+    own = replace(job.finished, earlier=(*earlier, staging) if number else tuple(earlier))
+    found: list[str] = []
+    for area in own.earlier:
+        with client_errors(f"output: {area}", "cannot be listed; check the permissions"):
+            found += listed(f"{records_in(area, own.identity)}/*")
+    return replace(
+        job,
+        shards=with_records(job.shards, found),
+        staging=f"{staging}/again-{number}" if number else staging,
+        finished=own,
+    )
+
+
+def tell_kept(job: Job, written: Sequence[Written]) -> None:
+    """Log how many of the shards that had a record were kept, and how many were not."""
+    total = len(job.shards)
+    recorded = {data_file(one.number, total) for one in job.shards if one.records}
+    own = f"{job.staging}/data/"
+    made = {file.path for file in written if file.staged.startswith(own)}
+    if kept := recorded - made:
+        _LOGGER.info("%d of %d shards were finished before, and are kept", len(kept), total)
+    if changed := recorded & made:
+        _LOGGER.warning(
+            "%d shards that were finished before are not as they were written, and were made again",
+            len(changed),
         )

@@ -1,4 +1,8 @@
-"""Lineage of a run: OpenLineage events on its inputs, its outputs, and its cost.
+"""Lineage of a run: events of OpenLineage, and the facet that tells what it spends.
+
+The facet of OpenLineage's that tells what a run spends of whose privacy.
+
+Lineage of a run: OpenLineage events on its inputs, its outputs, and its cost.
 
 OpenLineage's own settings (OPENLINEAGE_URL, OPENLINEAGE_CONFIG, an `openlineage.yml`, and
 OPENLINEAGE__TRANSPORT__...) say where events go. Without any of them, none is made: its client
@@ -7,19 +11,25 @@ would print them.
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from pydantic import Field
+
 from quietcorpus.indexes.folder import MANIFEST
 
+from ..card.model import Card
+from ..card.parameters import Part
 from ..environment.version import quietcorpus_version
+from ..ledger.views import Balance
+from ..schema.spec import Spec
 from ..storage.places import is_local, root
-from ..terminal.observer import Numbers
-from .budget_facet import NAME, BudgetFacet
+from ..terminal.progress import Numbers
 
 if TYPE_CHECKING:
     from openlineage.client import OpenLineageClient
@@ -27,7 +37,66 @@ if TYPE_CHECKING:
 
     from ..card.model import Card
     from ..schema.spec import Spec
-    from .summary import RunSummary
+    from .describe import RunSummary
+
+
+NAME = "quietcorpus_budget"
+URN = "urn:quietcorpus:budget-facet:1"
+
+
+class BudgetFacet(Part):
+    """The budget of a run: what is known of it when the event is sent."""
+
+    kind: str = Field(description="of the release, as in its spec")
+    definition: str | None = Field(None, description="of privacy, as on the card")
+    unit: str | None = Field(None, description="what is protected, as on the card")
+    epsilon: float | None = Field(None, description="of the release in all, rounded up")
+    delta: float | None = Field(None, description="the same; absent if the definition has none")
+    ledger: str | None = Field(None, description="its place; absent if the spec names none")
+    accounts: list[Balance] | None = Field(
+        None, description="of the ledger after the run, as in the run's summary"
+    )
+
+    @classmethod
+    def of(
+        cls, spec: Spec, accounts: Sequence[Balance] | None = None, card: Card | None = None
+    ) -> BudgetFacet:
+        """Return the facet of a run of a spec, with the card of its release if there is one."""
+        total = card.budget.total if card else None
+        return cls(
+            kind=spec.mechanism.kind,
+            definition=card.guarantee.definition if card else None,
+            unit=card.guarantee.unit if card else None,
+            epsilon=total.epsilon if total else None,
+            delta=getattr(total, "delta", None),
+            ledger=spec.ledger.path if spec.ledger else None,
+            accounts=list(accounts) if accounts is not None else None,
+        )
+
+    def content(self, producer: str) -> dict[str, Any]:
+        """Return the facet as an event has it."""
+        own = self.model_dump(mode="json", exclude_none=True)
+        return {"_producer": producer, "_schemaURL": f"{URN}#/$defs/BudgetFacet"} | own
+
+
+def schema() -> str:
+    """Return the JSON Schema of the facet."""
+    found = BudgetFacet.model_json_schema()
+    inner = found.pop("$defs")
+    # Every facet has these two, and may have more than a version of its schema knows.
+    common = {name: {"type": "string", "format": "uri"} for name in ("_producer", "_schemaURL")}
+    found["properties"] = common | found["properties"]
+    found["required"] = [*common, *found["required"]]
+    del found["additionalProperties"]
+    content = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": URN,
+        "$defs": inner | {"BudgetFacet": found},
+        "type": "object",
+        "properties": {NAME: {"$ref": "#/$defs/BudgetFacet"}},
+    }
+    return json.dumps(content, indent=2) + "\n"
+
 
 _PREFIX = "OPENLINEAGE__"
 _FILE = "openlineage.yml"

@@ -9,21 +9,26 @@ from functools import cache
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.errors import InputError, NoisyOutcome, StageError
-from quietcorpus.transforms.finished import FinishedShards
-from quietcorpus.transforms.parts import doubled
 from quietcorpus.transforms.reading.documents import Plan
 from quietcorpus.transforms.reading.sources import plan
 from quietcorpus.transforms.shards import Written, make_shards, staged_content
+from quietcorpus.transforms.staged import FinishedShards
+from quietcorpus.transforms.sums import doubled
 
 from ..card import page
 from ..card.model import Card
 from ..card.weakness import Weakness, of_documents, of_key, refuse
-from ..environment.keys import WorkerKey, configured_master_key, master_key
-from ..environment.signing import RELEASE_KEY, SigningKey, configured_key
-from ..jobs import kept_columns
-from ..jobs.job import Job
+from ..environment.keys import (
+    RELEASE_KEY,
+    SigningKey,
+    WorkerKey,
+    configured_key,
+    configured_master_key,
+    master_key,
+)
+from ..jobs import notices
+from ..jobs.job import Job, read_run_files
 from ..jobs.kind import Kind, prepare
-from ..jobs.run_files import read_run_files
 from ..ledger.holding import HeldReservation, foresee, hold
 from ..runners.engine import Engine
 from ..runners.interruption import interruptible
@@ -33,23 +38,23 @@ from ..storage import files as storage
 from ..storage import places
 from ..storage.output import Output
 from ..storage.publishing import Staging
-from ..terminal.observer import Numbers, Observer
-from ..terminal.progress import Display, Steps
+from ..terminal.progress import Display, Numbers, Observer, Steps
 from . import existing
-from .comparison import identifiers, identify
-from .describe import counts_are_told, describe
-from .identity import run as run_of
-from .resuming import TRIES, persistently, tell_kept, tried
-from .summary import Step
-from .tallies import (
+from .describe import Step, counts_are_told, describe
+from .existing import TRIES, persistently, tell_kept, tried
+from .existing import run as run_of
+from .watching import (
+    Build,
     check_files,
     check_opens,
     check_passes,
     check_tally,
     check_unchanged,
+    identifiers,
+    identify,
     is_unchanged,
+    run_watched,
 )
-from .watching import Build, run_watched
 
 _LOGGER = logging.getLogger("quietcorpus.release")
 
@@ -159,7 +164,7 @@ def heed_columns(spec: Spec, kind: Kind, planned: Plan, *, strict: bool) -> None
     if planned.documents is not None:
         refuse(of_documents(kind.cost, planned.documents), spec.accept)
     if kind.has_documents:
-        _heed((), kept_columns.check(spec.corpus, planned, spec.accept), strict)
+        _heed((), notices.check(spec.corpus, planned, spec.accept), strict)
 
 
 def _spend(held: HeldReservation, job: Job) -> bool:
@@ -229,7 +234,7 @@ def _publish(
         raise doubled("a file")
     if kind.has_documents:
         check_files(written, tally, len(job.shards))
-    kept_columns.refuse_copies(tally.copies)
+    notices.refuse_copies(tally.copies)
     refuse(of_documents(kind.cost, tally.documents), spec.accept)
     kind.check(tally)
     tell_kept(job, written)

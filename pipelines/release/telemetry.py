@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING, Any
 from quietcorpus.transforms.errors import InputError, Unavailable
 
 from ..environment.version import quietcorpus_version
-from ..terminal.observer import Numbers
+from ..terminal.progress import Numbers
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics import MeterProvider
 
     from ..card.model import Card
-    from ..ledger.balances import Balance
+    from ..ledger.views import Balance
     from ..schema.spec import Spec
-    from .summary import RunSummary
+    from .describe import RunSummary
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT")
 _PROTOCOLS = ("OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")

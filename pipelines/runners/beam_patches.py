@@ -27,10 +27,9 @@ from apache_beam.runners.portability.portable_runner import JobServiceHandle
 from apache_beam.runners.worker import worker_pool_main
 
 from quietcorpus.transforms.metrics import NAMESPACE
-from quietcorpus.transforms.temporary import Temporary
+from quietcorpus.transforms.threads import Temporary
 
-from ..terminal.duration import duration
-from ..terminal.observer import Observer
+from ..terminal.progress import Observer, duration
 
 _LOGGER = logging.getLogger("quietcorpus.engine")
 

@@ -41,14 +41,13 @@ from quietcorpus.transforms.errors import (
 from quietcorpus.transforms.metrics import watched
 
 from ..environment.credentials import refuse_in_options
-from ..terminal.observer import Observer
-from . import beam_patches, clusters, local_workers, spark
+from ..terminal.progress import Observer
+from . import beam_patches, clusters, local_workers
 from .beam_patches import (
     out_of_reach,
     progress_reported,
 )
-from .heartbeat import Sight, attended
-from .interruption import interruptible
+from .interruption import Sight, attended, interruptible
 
 _LOCAL_RUNNERS = ("direct", "fnapi", "bundlebaseddirect")
 _POLL_SECONDS = 0.5
@@ -168,7 +167,7 @@ class Engine:
                 raise GraphIsValid
             try:
                 with (
-                    spark.limited(result.cancel) as executors,
+                    clusters.limited(result.cancel) as executors,
                     attended(
                         clusters.watched(self._options, executors),
                         result.cancel,

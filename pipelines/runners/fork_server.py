@@ -37,7 +37,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..environment.garbage import uncollected
+from ..environment.process import uncollected
 
 PRELOADED = (
     "apache_beam.runners.worker.sdk_worker_main",

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from ..environment.patience import be_patient
+from ..environment.store_clients import be_patient
 from .worker import OWN
 
 

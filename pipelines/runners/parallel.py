@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
-from quietcorpus.transforms.errors import InputError, StageError
-from quietcorpus.transforms.installed import require_installed
+from quietcorpus.transforms.errors import InputError, StageError, require_installed
 
 Backend = Literal["local", "ray"]
 """Threads of this process; or the Ray cluster that RAY_ADDRESS names, else one of our own."""

@@ -77,8 +77,7 @@ def _run(launcher: int) -> None:
     logging.basicConfig(handlers=[logging.NullHandler()])
     from apache_beam.runners.worker import sdk_worker_main
 
-    from ..environment.boto_clients import share_clients
-    from ..environment.patience import be_patient, change_clients
+    from ..environment.store_clients import be_patient, change_clients, share_clients
 
     be_patient()
     share_clients()

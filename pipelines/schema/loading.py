@@ -1,20 +1,200 @@
-"""The reading of a spec: YAML with changed values, without secrets, and checked in full."""
+"""The reading of a spec, and its errors in one line.
+
+Errors of a spec, in one line that names the key, the value and what is allowed.
+
+The reading of a spec: YAML with changed values, without secrets, and checked in full.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import datetime
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
+from fractions import Fraction
 from os import PathLike, fspath
-from typing import Any
+from typing import Any, get_args
 
 import pydantic
+from pydantic import BaseModel
+from pydantic_core import ErrorDetails
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from quietcorpus.transforms.errors import InputError, shown
+from quietcorpus.transforms.errors import MOST_SHOWN, InputError, key_shown, shown
 
+from .. import registry
 from ..environment.credentials import refuse_in_spec
-from .errors import one_line, plain
+from . import mechanism
+from .mechanism import MechanismSpec, block_of
 from .spec import Spec
+
+_LIBRARIES = ("numpy", "pandas", "polars", "pyarrow", "datasets", "duckdb", "pyspark")
+_EXPECTED = {"string_type": "a string", "tuple_type": "a list", "list_type": "a list"}
+_SCALARS = (str, int, float, Decimal, Fraction, bytes, datetime.date, BaseModel, type(None))
+_ALIKE = 0.75  # of difflib's ratio: less would take another kind's `precision` for `epsilon`
+
+
+def one_line(error: pydantic.ValidationError, whole: type[BaseModel], content: Any) -> str:
+    """Return the first error of a file as `key: value problem; remedy`.
+
+    Args:
+        error: the errors.
+        whole: the model of the file: a spec, or a ledger's terms.
+        content: the content that was checked against it.
+    """
+    errors = error.errors(include_url=False)
+    # A misspelt key makes one key unknown and another one missing: the first error says more.
+    first = next((e for e in errors if e["type"] == "extra_forbidden"), errors[0])
+    key = ".".join(_keys(first["loc"]))
+    return _of_keys(key, first, whole, content) or _of_value(key, first)
+
+
+def _of_keys(key: str, first: ErrorDetails, whole: type[BaseModel], content: Any) -> str | None:
+    """Return the line of an error about which keys there are; None for any other."""
+    value, location = first["input"], first["loc"]
+    match first["type"]:
+        case "extra_forbidden":
+            allowed = _allowed(location[:-1], whole, content)
+            meant = _meant(location[-1], allowed)
+            return f"{key}: unknown key{meant} allowed here: {', '.join(allowed)}"
+        case "missing":
+            return f"{key}: missing; give it a value"
+        case mechanism.UNKNOWN_KIND:
+            given, known = value.get("kind"), ", ".join(registry.names())
+            meant = _meant(given, registry.names())
+            return f"{key}.kind: {shown(given)} is not a kind{meant} give one of {known}"
+        case "union_tag_invalid" | "union_tag_not_found":
+            tag = first["ctx"]["discriminator"].strip("'")
+            known = ", ".join(n for one in _at(location, whole, content) for n in _tags(one, tag))
+            return f"{key}.{tag}: not one of {known}"
+        case "model_type" | "model_attributes_type":
+            keys = ", ".join(_allowed(location, whole, content))
+            named = key or f"the {whole.__name__.lower()}"
+            remedy = table_remedy(value) if key == "input" else None
+            return f"{named}: expected a mapping, got {shown(value)}; " + (
+                remedy or f"give the keys {keys}"
+            )
+    return None
+
+
+def _of_value(key: str, first: ErrorDetails) -> str:
+    """Return the line of an error about a value, or about how the values of a block go together."""
+    value, message, context = first["input"], first["msg"], first.get("ctx", {})
+    expected = _EXPECTED.get(first["type"])
+    if "key" in context:
+        key = ".".join(part for part in (key, context["key"]) if part)
+        return f"{key}: {message}" if key else message
+    if "quoted" in context:
+        return f"{key}: {shown(value)} {message}"
+    if isinstance(value, dict | BaseModel):
+        return f"{key}: {message}"
+    if expected and value is not None:
+        if expected == "a string" and isinstance(value, bool | int | float | datetime.date):
+            return f"{key}: {shown(value)} is not a string; put it in quotes"
+        remedy = table_remedy(value) if key == "input.path" else None
+        return f"{key}: expected {expected}, got {shown(value)}" + (f"; {remedy}" if remedy else "")
+    return f"{key}: {shown(value)} is not allowed: {message}"
+
+
+def plain(value: Any, seen: dict[int, Any] | None = None) -> Any:
+    """Copy a file's content, with a stand-in for every value of a type that YAML does not give.
+
+    A table or another object of a caller's would be compared, sorted or written by the checks, and
+    may raise errors that quote it. A stand-in has the class's name alone.
+    """
+    seen = {} if seen is None else seen
+    if id(value) in seen:  # an alias of YAML's, which may even contain itself
+        return seen[id(value)]
+    if isinstance(value, dict):
+        found: dict[Any, Any] = {}
+        seen[id(value)] = found
+        found.update((_plain_key(key), plain(inner, seen)) for key, inner in value.items())
+        return found
+    if isinstance(value, list):
+        items: list[Any] = []
+        seen[id(value)] = items
+        items.extend(plain(item, seen) for item in value)
+        return items
+    if isinstance(value, tuple):
+        return tuple(plain(item, seen) for item in value)
+    if isinstance(value, _SCALARS):
+        return value
+    kind = type(value)
+    return type(kind.__name__, (), {"__module__": kind.__module__})()
+
+
+def _plain_key(key: object) -> object:
+    return key if isinstance(key, _SCALARS) else type(key).__name__
+
+
+def first_line(error: pydantic.ValidationError) -> str:
+    """Return the first error of a file that people do not write, as `key: problem`."""
+    first = error.errors(include_url=False)[0]
+    return f"{'.'.join(map(key_shown, first['loc']))}: {first['msg']}"
+
+
+def table_remedy(value: object) -> str | None:
+    """Return the remedy for a table in place of a path; None for any other value."""
+    of = type(value).__module__.partition(".")[0]
+    tabular = of in _LIBRARIES or isinstance(value, list)
+    return "write it to a Parquet file and give its path" if tabular else None
+
+
+def _meant(given: object, names: Iterable[str]) -> str:
+    """Return the text between an unknown name and the known ones."""
+    short = isinstance(given, str) and len(given) <= MOST_SHOWN
+    near = difflib.get_close_matches(str(given).lower(), names, 1, _ALIKE) if short else []
+    return f", did you mean {near[0]}?" if near else ";"
+
+
+def _is_tag(location: tuple[Any, ...], place: int) -> bool:
+    """Return whether a part of a location is a union's tag: `<...>`, or what follows a number."""
+    part = location[place]
+    return str(part).startswith("<") or (place > 0 and isinstance(location[place - 1], int))
+
+
+def _keys(location: tuple[Any, ...]) -> list[str]:
+    """Return the file's own keys in the location that pydantic gives an error.
+
+    A union's tag is not a key, and an error of a key itself belongs to the mapping.
+    """
+    own = location[:-2] if location[-1:] == ("[key]",) else location
+    return [key_shown(part) for place, part in enumerate(own) if not _is_tag(own, place)]
+
+
+def _allowed(location: tuple[Any, ...], whole: type[BaseModel], content: Any) -> list[str]:
+    """Return the keys of the model at a location of a file's content."""
+    return list(_at(location, whole, content)[0].model_fields)
+
+
+def _at(location: tuple[Any, ...], whole: type[BaseModel], content: Any) -> list[type[BaseModel]]:
+    """Return the model at a location of a file's content: several for a union without its tag."""
+    models = [whole]
+    for place, part in enumerate(location):
+        if isinstance(part, int):
+            continue
+        if _is_tag(location, place):
+            models = [m for m in models if part in _tags(m)] or models
+            continue
+        models = list(_models(models[0].model_fields[part].annotation))
+        if models == [MechanismSpec]:
+            models = [block_of(content[part]["kind"])]
+    return models
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    """Yield the models in a field's annotation."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _models(inner)
+
+
+def _tags(model: type[BaseModel], *names: str) -> list[str]:
+    """Return the values that a union tells a model by: of one field, or of any."""
+    fields = names or tuple(model.model_fields)
+    return [tag for name in fields for tag in get_args(model.model_fields[name].annotation)]
 
 
 def load_spec(path: str, changes: Mapping[str, str] | None = None) -> Spec:

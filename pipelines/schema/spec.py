@@ -14,8 +14,7 @@ from typing import Annotated, Any, Literal
 import pydantic
 from pydantic import BeforeValidator, Field, model_validator
 
-from quietcorpus.transforms.errors import shown
-from quietcorpus.transforms.names import folded
+from quietcorpus.transforms.errors import folded, shown
 from quietcorpus.transforms.reading.documents import Corpus
 
 from .. import registry

@@ -17,7 +17,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from quietcorpus.transforms.names import is_plain
+from quietcorpus.transforms.errors import is_plain
 
 from ..storage.places import absolute, problem_of
 

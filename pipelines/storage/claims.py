@@ -1,16 +1,22 @@
-"""Claims on outputs in an object store: which run may publish there, and what it must tidy up.
+"""Claims on outputs in an object store, and the leases that keep them fresh.
+
+Claims on outputs in an object store: which run may publish there, and what it must tidy up.
 
 A claim is an object beside the output that only one run can create, and that the run writes anew
 while it is alive. It names the run by its identity, a keyed digest of all that its bytes depend on.
 So a run that a crash cut short can be taken over by its own repetition at once. Another version of
 the software may take over what was asked for in the same words, once no sign of life has come for
 as long as `STALE_SECONDS`: always before anything was published, and afterwards by the same law.
+
+A claim that its process holds: it is written anew as long as the process lives.
 """
 
 from __future__ import annotations
 
+import logging
 import posixpath
 import re
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -248,3 +254,100 @@ def drop(output: str, claim: Claim) -> bool:
     version = found[1]
     left = [staging for staging in claim.stagings if not delete_folder(staging)]
     return not left and stores.delete(claim_of(output), version)
+
+
+_LOGGER = logging.getLogger("quietcorpus.storage")
+BEAT_SECONDS = 60.0
+
+
+class Lease:
+    """A claim on an output, and the thread that renews it.
+
+    Whether the claim still stands is always asked of the store, never of a clock: a process that
+    was suspended may have lost it without noticing.
+    """
+
+    def __init__(self, output: str, claim: Claim) -> None:
+        self._output = output
+        self._claim = claim
+        self._ended = threading.Event()
+        self._lock = threading.Lock()  # one writer of the claim at a time
+        self._thread = threading.Thread(target=self._beat, name="claim", daemon=True)
+        self._thread.start()
+
+    @property
+    def claim(self) -> Claim:
+        """Return the claim as it was last written."""
+        return self._claim
+
+    @property
+    def stands(self) -> bool:
+        """Return whether the claim still stands."""
+        return version_of(self._output, self._claim) is not None
+
+    def require(self) -> None:
+        """Raise ClaimHeld unless the claim still stands."""
+        if not self.stands:
+            raise self._lost()
+
+    def change(self, **changes: Any) -> None:
+        """Write the claim with these changes; raises ClaimHeld if it is lost."""
+        if not self._rewrite(**changes):
+            raise self._lost()
+
+    def withdraw(self) -> bool:
+        """Write a claim that no run takes over; False if this one is lost.
+
+        Files that a run has published may be deleted under a withdrawn claim alone. Otherwise its
+        repetition could publish the same files again while they are being deleted.
+        """
+        return self._rewrite(withdrawn=True)
+
+    def drop(self) -> bool:
+        """Delete the claim with its staging areas, if it still stands, and end its renewal.
+
+        Returns whether it did.
+        """
+        with self._lock:  # or a renewal could come between the claim's reading and its deletion
+            self._ended.set()
+            return drop(self._output, self._claim)
+
+    def end(self) -> None:
+        """End the renewal; the claim stays where it was not dropped."""
+        self._ended.set()
+        self._thread.join()
+
+    def _lost(self) -> ClaimHeld:
+        return ClaimHeld(
+            f"output: the claim on {self._output} was taken over by another run of this release, "
+            "or deleted; wait for the other run, or run again"
+        )
+
+    def _rewrite(self, **changes: Any) -> bool:
+        with self._lock:
+            if self._ended.is_set():
+                return False
+            changed = rewrite(self._output, self._claim, **changes)
+            self._claim = changed or self._claim
+            return changed is not None
+
+    def _beat(self) -> None:
+        warned = False
+        while not self._ended.wait(BEAT_SECONDS):
+            try:
+                if not self._rewrite():
+                    if not self._ended.is_set():
+                        _LOGGER.warning(
+                            "the claim on %s is lost: nothing will be published", self._output
+                        )
+                    return
+                warned = False
+            except Exception:  # every object store's client has its own
+                if not warned:
+                    _LOGGER.warning(
+                        "the claim on %s could not be renewed; after %.0f minutes without, another "
+                        "run may take it over",
+                        self._output,
+                        STALE_SECONDS / 60,
+                    )
+                warned = True

@@ -19,8 +19,7 @@ from quietcorpus.transforms.outages import CLOCKS_DIFFER, code_of, outage, statu
 from quietcorpus.transforms.store_clock import StoreClock
 
 from . import stores
-from .clients import StoredObject
-from .stores import stored
+from .stores import StoredObject, stored
 
 DEADLINE_SECONDS = 20
 _PEEKED_AT_NOTHING = (404, 416)  # missing or empty: the reader reports these

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import BinaryIO
 
-from quietcorpus.transforms.finished import records_in
+from quietcorpus.transforms.staged import records_in
 
 from . import stores
 from .files import delete_folder, listed, probe

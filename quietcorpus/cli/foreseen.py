@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from quietcorpus.pipelines.card.parameters import total_cost
-from quietcorpus.pipelines.release.dry_run import DryRun
-from quietcorpus.pipelines.release.sample import Sample, Unsampled
+from quietcorpus.pipelines.release.dry_run import DryRun, Sample, Unsampled
 from quietcorpus.pipelines.schema.values import REASONS
-from quietcorpus.pipelines.terminal.duration import duration
+from quietcorpus.pipelines.terminal.progress import duration
 
 _SOME = 1_000  # documents, of a corpus that does not state how many it has
 _SIZES = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"), (1, "bytes"))

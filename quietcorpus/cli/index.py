@@ -9,9 +9,9 @@ import click
 
 import quietcorpus as qc
 
-from .command import command
-from .options import (
+from .command import (
     TOKENIZERS,
+    command,
     new_place_option,
     provenance_option,
     quiet_option,

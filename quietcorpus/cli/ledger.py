@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from quietcorpus.pipelines.terminal.table import aligned
+from quietcorpus.pipelines.terminal.progress import aligned
 
 from .. import ledger as api
 from .command import Work, command
@@ -91,9 +91,9 @@ def show(place: str, as_json: bool, as_html: bool) -> Iterator[str]:
 def history(place: str, as_json: bool) -> Iterator[str]:
     """List the records at PLACE, in order: what was reserved, spent and given back."""
     events = api.history(place)
-    from quietcorpus.pipelines.ledger import tables
+    from quietcorpus.pipelines.ledger import views
 
-    yield from _json_or(tables.history_lines(events), events, as_json=as_json)
+    yield from _json_or(views.history_lines(events), events, as_json=as_json)
 
 
 @_command("verify", "Check all records, and that cards agree.")
@@ -219,7 +219,7 @@ def plan(
         if len(specs) != 1:
             raise InputError("--releases: is for one spec; name one, or leave it out")
         schedule = api.schedule(specs[0], releases)
-        from quietcorpus.pipelines.ledger.schedule import lines
+        from quietcorpus.pipelines.ledger.plans import lines
 
         yield from _json_or(lines(schedule), schedule, as_json=as_json)
         return
@@ -256,9 +256,9 @@ def release_reservation(place: str, release: str, reason: str) -> Iterator[str]:
 
 
 def _accounts(content: dict[str, Any], *, as_json: bool) -> Iterator[str]:
-    from quietcorpus.pipelines.ledger import tables
+    from quietcorpus.pipelines.ledger import views
 
-    yield from _json_or(tables.account_lines(content), content, as_json=as_json)
+    yield from _json_or(views.account_lines(content), content, as_json=as_json)
 
 
 def _json_or(lines: Iterable[str], content: Any, *, as_json: bool) -> Iterable[str]:

@@ -6,28 +6,24 @@ from typing import Any
 
 import click
 
-from quietcorpus.pipelines.environment.forks import forget_grpc
-from quietcorpus.pipelines.environment.garbage import keep_all
-from quietcorpus.pipelines.environment.patience import be_patient
-from quietcorpus.pipelines.environment.processor import prefer_avx512
+from quietcorpus.pipelines.environment.process import forget_grpc, keep_all, prefer_avx512
+from quietcorpus.pipelines.environment.store_clients import be_patient
 from quietcorpus.pipelines.environment.version import full_version
 from quietcorpus.transforms.errors import MOST_SHOWN, shown
 
-from .audit import audit
-from .calibrate_bags import calibrate_bags
-from .calibrate_compare import calibrate_compare
-from .calibrate_public_texts import calibrate_public_texts
-from .calibrate_sentences import calibrate_sentences
-from .calibrate_words import calibrate_words
-from .canaries import canaries
-from .card import card
-from .evaluate import evaluate
+from .calibrate import (
+    calibrate_bags,
+    calibrate_compare,
+    calibrate_public_texts,
+    calibrate_sentences,
+    calibrate_words,
+)
+from .evidence import audit, canaries, evaluate, provenance
 from .index import index
 from .init import init
 from .ledger import ledger
 from .privatize import privatize
-from .provenance import provenance
-from .release import reconstruct, release, release_claim, vary, verify
+from .release import card, reconstruct, release, release_claim, vary, verify
 
 
 def _show_version(context: click.Context, _: click.Parameter, asked: bool) -> None:

@@ -12,8 +12,7 @@ import orjson
 
 import quietcorpus as qc
 from quietcorpus.mechanisms.words.registry import names
-from quietcorpus.transforms.errors import InputError, shown
-from quietcorpus.transforms.names import folded
+from quietcorpus.transforms.errors import InputError, folded, shown
 
 from .command import command
 

@@ -11,7 +11,7 @@ import pytest
 from machine import wait_until
 from running_clusters import PATIENCE_SECONDS, Cluster, beyond_loopback, launched
 
-from quietcorpus.pipelines.runners.flink import TaskManagers
+from quietcorpus.pipelines.runners.clusters import TaskManagers
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from embedding_releases import not_installed
 
-from quietcorpus.evaluation.topic_model import draw
+from quietcorpus.evaluation.topics import draw
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

@@ -12,7 +12,7 @@ from machine import without
 from public_candidates import PUBLIC_TEXTS, build_candidates
 
 from quietcorpus.indexes.documents.candidates import CandidatesManifest, read_names
-from quietcorpus.indexes.tokens.sentences import LANGUAGES, split
+from quietcorpus.indexes.tokens.segmentation import LANGUAGES, split
 from quietcorpus.mechanisms.noise.exponential import LARGEST_SET
 from quietcorpus.pipelines.prepare.candidates import _clusters
 from quietcorpus.transforms.artefacts.encoder import EncoderSource

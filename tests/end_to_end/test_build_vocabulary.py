@@ -13,9 +13,9 @@ import pytest
 from machine import ROOT, without
 
 import quietcorpus as qc
-from quietcorpus.indexes.tokens.listed_words import ListedWords
 from quietcorpus.indexes.tokens.tokenizers import Tokenizer
 from quietcorpus.indexes.tokens.vocabulary import Vocabulary
+from quietcorpus.indexes.tokens.written_language import ListedWords
 from quietcorpus.pipelines.prepare.vocabulary import LISTED
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.conftest import Workspace
 
 CERTAIN = "--confidence", str(SURE)  # 64 canaries show nothing then in a single run
-COMMAND = "from quietcorpus.cli.canaries import canaries; canaries()"
+COMMAND = "from quietcorpus.cli.evidence import canaries; canaries()"
 TOLD = """
 from quietcorpus.pipelines.terminal import progress
 progress._QUICK_SECONDS = 0.0

@@ -30,7 +30,7 @@ from sklearn.preprocessing import StandardScaler
 from quietcorpus.evaluation import results
 from quietcorpus.indexes.documents.candidates import open_candidates
 from quietcorpus.indexes.documents.recoder import means
-from quietcorpus.indexes.tokens.sentences import split
+from quietcorpus.indexes.tokens.segmentation import split
 from quietcorpus.indexes.tokens.tokenizer import tokenize
 from quietcorpus.indexes.words.word_index import open_index
 from quietcorpus.pipelines.evaluate.definition import EXACT, OF_WORDS

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from ledgers import PRECISION, opened, records, refusal, shown, spec, used
 
-from quietcorpus.pipelines.jobs.run_files import read_run_files
+from quietcorpus.pipelines.jobs.job import read_run_files
 from quietcorpus.pipelines.kinds.bag_of_words.job import BagOfWordsKind
 from quietcorpus.pipelines.ledger.holding import HeldReservation
-from quietcorpus.pipelines.release import comparison
+from quietcorpus.pipelines.release import watching
 from quietcorpus.transforms.errors import InputError, StageError
 
 if TYPE_CHECKING:
@@ -217,7 +217,7 @@ def test_a_corpus_that_changes_during_the_comparison_costs_nothing(workspace: Wo
     wanted = spec("jan", input={"path": "input/jan.jsonl", "id": "case"}, **PRIVATE)
     wanted["ledger"] = {"path": f"{workspace.folder}/ledger", "partition": "jan"}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(comparison, "read_run_files", changed)
+        patch.setattr(watching, "read_run_files", changed)
         with pytest.raises(StageError, match="were changed, added or deleted"):
             workspace.release_here(wanted)
     assert [one["record"] for one in records(folder)] == ["opening", "reservation"]

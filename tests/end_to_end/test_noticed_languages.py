@@ -15,7 +15,7 @@ from golden_releases import KINDS, fixed
 from small_specs import WEAK
 
 import quietcorpus as qc
-from quietcorpus.indexes.tokens.frequent_words import FrequentWords
+from quietcorpus.indexes.tokens.written_language import FrequentWords
 
 ENGLISH = "the house of the man and the dog of the woman stand in the garden"
 SHARED = "of garden"

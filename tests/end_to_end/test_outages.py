@@ -20,10 +20,10 @@ from s3_server import BUCKET
 from wrong_clock import WrongClock
 
 import quietcorpus as qc
-from quietcorpus.pipelines.environment import patience
-from quietcorpus.pipelines.ledger.partitions import Partitions
+from quietcorpus.pipelines.environment import store_clients
+from quietcorpus.pipelines.ledger.refusals import Partitions
 from quietcorpus.places import process_restored
-from quietcorpus.transforms.artefacts.candidates import CandidatesSource
+from quietcorpus.transforms.artefacts.folders import CandidatesSource
 from quietcorpus.transforms.errors import StoreUnavailable
 from quietcorpus.transforms.outages import Requests
 
@@ -37,7 +37,7 @@ PATIENCE_SECONDS = 60
 IMPATIENT = """
 from quietcorpus.cli.main import main
 from quietcorpus.pipelines.environment import patience
-patience.LONGEST_SECONDS = 3.0
+store_clients.LONGEST_SECONDS = 3.0
 main()
 """
 FAILING, REFUSING = (503, "SlowDown"), (403, "AccessDenied")
@@ -71,7 +71,7 @@ def here(remote: Workspace, monkeypatch: pytest.MonkeyPatch, s3: S3Server) -> Wo
     for name in (*s3.environment, "AWS_MAX_ATTEMPTS", "QUIETCORPUS_MASTER_KEY"):
         monkeypatch.setenv(name, remote.environment[name])
     monkeypatch.setenv("QUIETCORPUS_CACHE", str(remote.folder / "cache"))
-    monkeypatch.setattr(patience, "LONGEST_SECONDS", -1.0)
+    monkeypatch.setattr(store_clients, "LONGEST_SECONDS", -1.0)
     return remote
 
 
@@ -187,7 +187,7 @@ def test_the_stores_own_client_tells_of_its_attempts(
     # and so metrics, without those of which the log is silent.
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "4")
     monkeypatch.setenv("AWS_RETRY_MODE", "standard")
-    monkeypatch.setattr(patience, "_told", [])
+    monkeypatch.setattr(store_clients, "_told", [])
     proxy.refused, proxy.status = re.compile(READS["vocabulary"][0]), FAILING
     with caplog.at_level("WARNING", "quietcorpus"), pytest.raises(StoreUnavailable):
         qc.release(here.spec(REMOTE), summary=here.folder / "summary.json")
@@ -222,7 +222,7 @@ def test_a_store_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_store_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     # Kills: ten attempts, each as long as its client waits for an answer; one attempt alone.
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "10")
-    monkeypatch.setattr(patience, "LONGEST_SECONDS", 0.5)
+    monkeypatch.setattr(store_clients, "LONGEST_SECONDS", 0.5)
     monkeypatch.setitem(botocore.config.Config.OPTION_DEFAULTS, "read_timeout", 1)
     with socket.create_server(
         ("127.0.0.1", 0)

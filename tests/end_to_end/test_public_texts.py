@@ -41,7 +41,7 @@ from quietcorpus.mechanisms.accounting.guarantees import DocumentPrivacy, Spendi
 from quietcorpus.mechanisms.users.clipped_sum import STEPS
 from quietcorpus.pipelines.card.verify import verify
 from quietcorpus.pipelines.schema.loading import load_spec
-from quietcorpus.pipelines.terminal.observer import Numbers
+from quietcorpus.pipelines.terminal.progress import Numbers
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
 
 if TYPE_CHECKING:

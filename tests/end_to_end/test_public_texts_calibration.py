@@ -13,7 +13,7 @@ import pytest
 from public_pools import texts_on
 
 import quietcorpus as qc
-from quietcorpus.evaluation.features import split
+from quietcorpus.evaluation.classification import split
 from quietcorpus.indexes.documents.pool import open_pool
 from quietcorpus.mechanisms.sentences.deep_candidate import on_grid
 from quietcorpus.mechanisms.votes.rounds import Rounds

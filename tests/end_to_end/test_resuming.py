@@ -159,7 +159,7 @@ def test_nothing_lies_open_that_a_run_killed_as_it_published_has_left(workspace:
         "FinishedShards.record = fatal", "Folder._move = staticmethod(fatal)"
     )
     publishing = publishing.replace("FinishedShards.record", "Folder._move").replace(
-        "transforms.finished import FinishedShards", "pipelines.storage.publishing import Folder"
+        "transforms.staged import FinishedShards", "pipelines.storage.publishing import Folder"
     )
     done = workspace.run_code(publishing, "release", "spec.yaml")
     assert done.returncode == -signal.SIGKILL

@@ -15,8 +15,8 @@ from machine import without
 from sentence_releases import Sentences, refusal
 
 from quietcorpus.indexes.documents.candidates import Candidates
-from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
+from quietcorpus.transforms.artefacts.folders import CandidatesSource
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

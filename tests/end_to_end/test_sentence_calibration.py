@@ -14,7 +14,7 @@ from public_candidates import PUBLIC_TEXTS
 
 from quietcorpus.indexes.documents.candidates import Candidates
 from quietcorpus.indexes.documents.recoder import means
-from quietcorpus.indexes.tokens.sentences import split
+from quietcorpus.indexes.tokens.segmentation import split
 from quietcorpus.mechanisms.keystream import KEY_BYTES, Addresses, Keystream, ReleaseKey
 from quietcorpus.mechanisms.sentences.deep_candidate import DeepCandidate, Utility
 from quietcorpus.mechanisms.sentences.projected_mean import (
@@ -25,8 +25,8 @@ from quietcorpus.mechanisms.sentences.projected_mean import (
 from quietcorpus.pipelines.kinds.sentence_embeddings import calibrate as sentences_job
 from quietcorpus.pipelines.kinds.sentence_embeddings.calibrate import CalibratedEmbedding, calibrate
 from quietcorpus.pipelines.prepare.public_documents import chosen
-from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
+from quietcorpus.transforms.artefacts.folders import CandidatesSource
 from quietcorpus.transforms.privatizers.sentences import SentenceMechanism, ball, utilities
 from quietcorpus.transforms.reading.documents import Corpus
 

@@ -16,7 +16,7 @@ from public_candidates import PUBLIC_TEXTS
 from sentence_releases import DOCUMENTS, INPUT, LAWS, Sentences, corpus, in_order
 
 from quietcorpus.indexes.documents.candidates import Candidates
-from quietcorpus.indexes.tokens.sentences import split
+from quietcorpus.indexes.tokens.segmentation import split
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

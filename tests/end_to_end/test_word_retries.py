@@ -22,8 +22,7 @@ import quietcorpus.pipelines.jobs.job
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.words.registry import word_mechanism
 from quietcorpus.pipelines.schema.loading import load_spec
-from quietcorpus.transforms.artefacts.folders import _opened
-from quietcorpus.transforms.artefacts.word_index import IndexSource
+from quietcorpus.transforms.artefacts.folders import IndexSource, _opened
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.words import WordPrivatizer, WordsParameters
 from quietcorpus.transforms.reading.documents import Documents

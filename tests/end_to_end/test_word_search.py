@@ -18,7 +18,7 @@ from noisy_queries import brute, squared
 from retries import FailsOnce, run_on, tables
 
 import quietcorpus.pipelines.jobs.job
-from quietcorpus.evaluation.recall import noisy_queries
+from quietcorpus.evaluation.calibration import noisy_queries
 from quietcorpus.indexes.words.word_index import open_index
 from quietcorpus.pipelines.jobs.kind import prepare
 from quietcorpus.pipelines.kinds.words import job as word_meaning

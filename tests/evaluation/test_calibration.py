@@ -12,9 +12,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from quietcorpus.evaluation.calibration import Measured, choose_words, held_draws, measure
+from quietcorpus.evaluation.calibration import (
+    WORDS_A_BLOCK,
+    Block,
+    BlockTask,
+    DrawCounts,
+    Measured,
+    child,
+    choose_words,
+    held_draws,
+    measure,
+)
 from quietcorpus.evaluation.simulation import CodeSimulator, Simulator, VectorSimulator
-from quietcorpus.evaluation.tallies import WORDS_A_BLOCK, Block, BlockTask, DrawCounts, child
 
 ALPHA = 1e-6
 

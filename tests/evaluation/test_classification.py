@@ -25,7 +25,7 @@ from quietcorpus.evaluation.classification import (
     told,
     transferred,
 )
-from quietcorpus.evaluation.latent import weighted
+from quietcorpus.evaluation.topics import weighted
 
 UNHURRIED = settings(deadline=None)  # the first call imports what it needs
 ALPHA = 1e-6

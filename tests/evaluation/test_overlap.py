@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from overlapping_texts import LETTERS, WITHOUT_SPACES, array, edited, words_in
 
-from quietcorpus.evaluation.overlap import EDITS, PublicTexts
-from quietcorpus.evaluation.shingles import LEAST_WORDS
+from quietcorpus.evaluation.overlap import EDITS, LEAST_WORDS, PublicTexts
 
 SPACES = "\x1f\x85\xa0\u1680\u2003\u2028\u2029\u3000"
 KNOWN = words_in("Latin", 3000, Random(1))

@@ -21,10 +21,10 @@ from quietcorpus.evaluation.intervals import (
     of_auc,
     of_auc_by_delong,
     of_difference,
+    of_paired_difference,
     of_share,
 )
 from quietcorpus.evaluation.measures import MEASURES
-from quietcorpus.evaluation.paired import of_paired_difference
 from quietcorpus.evaluation.results import MeasuredDraw, Observation
 
 NAN = float("nan")

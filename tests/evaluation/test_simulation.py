@@ -14,10 +14,10 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from quietcorpus.evaluation.max_plus import improve
 from quietcorpus.evaluation.simulation import (
     CodeSimulator,
     VectorSimulator,
+    improve,
     unit_noise,
 )
 from quietcorpus.indexes.search.euclidean import EuclideanSearch

@@ -28,7 +28,7 @@ from quietcorpus.mechanisms.sentences.projected_mean import NoisyProjections, Pr
 from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.trust import Trust
 from quietcorpus.pipelines.storage.claims import Claim, Run
-from quietcorpus.transforms.artefacts.word_index import IndexSource
+from quietcorpus.transforms.artefacts.folders import IndexSource
 from quietcorpus.transforms.privatizers.sentences import ball
 
 FORMATS = ROOT / "tests" / "fixtures" / "formats"

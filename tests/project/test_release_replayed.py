@@ -28,9 +28,8 @@ from quietcorpus.pipelines.kinds.public_texts.voting import PublicTextsKind
 from quietcorpus.pipelines.kinds.word_embeddings import training
 from quietcorpus.transforms import histogram
 from quietcorpus.transforms.privatizers.bags import BagPrivatizer
-from quietcorpus.transforms.privatizers.embedded_words import EmbeddedWordsPrivatizer
 from quietcorpus.transforms.privatizers.rows import ORDER
-from quietcorpus.transforms.privatizers.sentences import NoisySum
+from quietcorpus.transforms.privatizers.sentences import EmbeddedWordsPrivatizer, NoisySum
 from quietcorpus.transforms.privatizers.words import WordPrivatizer
 from quietcorpus.transforms.shards import staged_content
 from quietcorpus.transforms.users import cooccurrence, users

@@ -21,13 +21,13 @@ import quietcorpus as qc
 from quietcorpus.indexes.tokens.languages import LANGUAGES
 from quietcorpus.mechanisms.accounting.guarantees import DocumentPrivacy
 from quietcorpus.pipelines.card.weakness import of_documents, of_guarantee, of_users, refuse
-from quietcorpus.pipelines.init import columns
+from quietcorpus.pipelines.init import answers as columns
 from quietcorpus.pipelines.init.answers import PROTECTS, Answers, Protected, Wanted, answers
 from quietcorpus.pipelines.init.proposal import propose
-from quietcorpus.pipelines.jobs import kept_columns
+from quietcorpus.pipelines.jobs import notices
 from quietcorpus.pipelines.prepare.vocabulary import LISTED
 from quietcorpus.pipelines.schema.loading import as_spec
-from quietcorpus.transforms.names import is_plain
+from quietcorpus.transforms.errors import is_plain
 from quietcorpus.transforms.reading.first_values import FirstValues
 from quietcorpus.transforms.reading.sources import plan
 
@@ -154,10 +154,10 @@ def test_no_column_is_kept_that_a_release_refuses(
     pq.write_table(pa.table({"by": values, "kind": kinds, "text": texts}), tmp_path / "a.parquet")
     proposed = qc.propose_spec(tmp_path / "a.parquet", want="counts", label="by", text="text")
     spec = as_spec(YAML(typ="safe", pure=True).load(proposed.content))
-    assert kept_columns.check(spec.corpus, plan(spec.corpus), spec.accept) == []
+    assert notices.check(spec.corpus, plan(spec.corpus), spec.accept) == []
     asked = replace(spec.corpus, keep=("by",))
     with pytest.raises(qc.InputError, match=looks):
-        kept_columns.check(asked, plan(asked), spec.accept)
+        notices.check(asked, plan(asked), spec.accept)
     assert f"# by looks like {looks}, and is not kept." in proposed.content
     offered = qc.propose_spec(tmp_path / "a.parquet", want="counts", text="text")
     assert "# These may be labels to keep: kind\n" in offered.content

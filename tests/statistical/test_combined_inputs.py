@@ -21,11 +21,13 @@ from quietcorpus.indexes.tokens.tokenizers import UNICODE_WORDS
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.users.clipped_sum import STEPS
 from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
-from quietcorpus.transforms import array_sums, term_sums, vocabulary
+from quietcorpus.transforms import sums as array_sums
+from quietcorpus.transforms import sums as term_sums
+from quietcorpus.transforms import vocabulary
 from quietcorpus.transforms.composed import sums
 from quietcorpus.transforms.composed import users as composed_users
 from quietcorpus.transforms.users import cooccurrence, user_vocabulary, users, votes
-from quietcorpus.transforms.users.sparse_sums import pack
+from quietcorpus.transforms.users.shards import pack
 
 KEY = ReleaseKey(bytes(32))
 CHOICE = UserVocabulary(2, Fraction(2), Fraction(1, 100))

@@ -21,7 +21,7 @@ import pytest
 from sizes import MANY, MORE, Found, addresses, alone, distinct, edges, listed
 from user_texts import addresses_of, fresh_stream, group
 
-from quietcorpus.indexes.search.within import Within
+from quietcorpus.indexes.search.euclidean import Within
 from quietcorpus.mechanisms.bags.bag_of_words import Accounting, BagOfWords, add_noise
 from quietcorpus.mechanisms.bags.bags import Bags, add_dense, add_sparse, clip
 from quietcorpus.mechanisms.bags.decompression import Decompression

@@ -48,29 +48,25 @@ from quietcorpus.mechanisms.users.group_norms import GroupNorms
 from quietcorpus.mechanisms.votes.votes import Votes
 from quietcorpus.mechanisms.words.mechanism import TableDrawer, WordMechanism
 from quietcorpus.mechanisms.words.tem import TruncatedExponential
-from quietcorpus.pipelines.ledger.partitions import Partitions
-from quietcorpus.transforms.array_sums import AddCounts
+from quietcorpus.pipelines.ledger.refusals import Partitions
 from quietcorpus.transforms.codebook import Codebook
 from quietcorpus.transforms.composed.sums import coverage
 from quietcorpus.transforms.errors import StageError
 from quietcorpus.transforms.histogram import count_terms
-from quietcorpus.transforms.kept_terms import KeptTerms
-from quietcorpus.transforms.parts import require_all
 from quietcorpus.transforms.privatizers.bags import BagOfWordsParameters, BagPrivatizer, _as_rows
-from quietcorpus.transforms.privatizers.embedded_words import RUN_WORDS, _runs
-from quietcorpus.transforms.privatizers.longest import Longest
 from quietcorpus.transforms.privatizers.rows import document_addresses, identified
-from quietcorpus.transforms.privatizers.sentences import SentencePrivatizer
-from quietcorpus.transforms.privatizers.words import WordPrivatizer
+from quietcorpus.transforms.privatizers.sentences import RUN_WORDS, SentencePrivatizer, _runs
+from quietcorpus.transforms.privatizers.words import Longest, WordPrivatizer
 from quietcorpus.transforms.reading.documents import Corpus, Documents, FileState, Plan, Split
 from quietcorpus.transforms.reading.identifiers import DIGEST, Identifiers
 from quietcorpus.transforms.shards import data_file, make_shards
-from quietcorpus.transforms.term_sums import AddTermSums
+from quietcorpus.transforms.staged import KeptTerms
+from quietcorpus.transforms.sums import AddCounts, AddTermSums, require_all
 from quietcorpus.transforms.tokens import terms_of, tokens_of
-from quietcorpus.transforms.users import cooccurrence, training_shards
-from quietcorpus.transforms.users.by_shard import each_once
+from quietcorpus.transforms.users import cooccurrence
+from quietcorpus.transforms.users import shards as training_shards
 from quietcorpus.transforms.users.cooccurrence import MOST_WORDS, Cooccurrences
-from quietcorpus.transforms.users.sparse_sums import pack, summed, unpack
+from quietcorpus.transforms.users.shards import each_once, pack, summed, unpack
 from quietcorpus.transforms.users.user_vocabulary import BoundWords, weights_of
 from quietcorpus.transforms.users.users import BoundedUsers, BoundShare, Users, shares_of
 from quietcorpus.transforms.users.votes import UserVoting

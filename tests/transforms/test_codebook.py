@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from quietcorpus.indexes.maps.assignment import Assignment
-from quietcorpus.indexes.maps.compression import Method, equal_clusters
+from quietcorpus.indexes.maps.compression import Assignment, Method, equal_clusters
 from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.indexes.words.embeddings import read_vectors
 from quietcorpus.mechanisms.keystream import ReleaseKey

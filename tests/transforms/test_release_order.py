@@ -24,9 +24,12 @@ from quietcorpus.mechanisms.keystream import Addresses, Keystream, ReleaseKey
 from quietcorpus.transforms.codebook import Codebook
 from quietcorpus.transforms.privatizers import bags
 from quietcorpus.transforms.privatizers.bags import BagOfWordsParameters
-from quietcorpus.transforms.privatizers.embedded_words import EmbeddedWordsPrivatizer
 from quietcorpus.transforms.privatizers.rows import Privatizer
-from quietcorpus.transforms.privatizers.sentences import SentencePrivatizer, embedding_field
+from quietcorpus.transforms.privatizers.sentences import (
+    EmbeddedWordsPrivatizer,
+    SentencePrivatizer,
+    embedding_field,
+)
 from quietcorpus.transforms.privatizers.words import WordPrivatizer
 from quietcorpus.transforms.reading.documents import Corpus
 from quietcorpus.transforms.reading.sources import plan

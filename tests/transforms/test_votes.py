@@ -22,7 +22,7 @@ from quietcorpus.mechanisms.users.clipped_sum import STEPS
 from quietcorpus.mechanisms.votes.estimates import weights
 from quietcorpus.mechanisms.votes.votes import Votes
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
-from quietcorpus.transforms.artefacts.pool import PoolSource
+from quietcorpus.transforms.artefacts.folders import PoolSource
 from quietcorpus.transforms.errors import StageError
 from quietcorpus.transforms.reading.documents import Corpus, Documents, Split
 from quietcorpus.transforms.reading.sources import plan

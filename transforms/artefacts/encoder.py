@@ -1,5 +1,7 @@
 """Sentence encoders, found by the launcher and loaded once per worker.
 
+The languages of a sentence encoder, as the model's own card tells them.
+
 A guarantee about one sentence requires that its embedding depends on that sentence alone. In a
 batch padded to its longest sentence it does not: the last digits change with the neighbours. So
 sentences of similar length share batches of one fixed shape, filled up with blanks, in which every
@@ -18,7 +20,7 @@ import logging
 import os
 import threading
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -27,15 +29,41 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
 
-from quietcorpus.indexes.tokens.languages import is_one_of
+from quietcorpus.indexes.tokens.languages import LANGUAGES, is_one_of
 
-from ..errors import InputError, path_shown
-from ..installed import require_installed
-from . import bert_folder, bert_graph, onnx_model, torch_model
+from ..errors import InputError, path_shown, require_installed
+from . import bert_folder, onnx_model, torch_model
 from .encoder_model import TOKENS, EncoderModel, Row
-from .model_card import in_words, languages_of
 from .torch_model import Precision
+
+_CARD = "README.md"
+_FENCE = "---\n"
+
+
+def languages_of(folder: Path) -> frozenset[str]:
+    """Return the languages, by their codes, that a model's card names; none if it names none.
+
+    The card begins with YAML between two lines `---`, as the Hugging Face hub has it: `language` is
+    a code or a list of codes. A name outside the codes of `LANGUAGES`, such as `multilingual`, is
+    not a language.
+    """
+    try:
+        content = (folder / _CARD).read_text(encoding="utf-8")
+        head = content.removeprefix(_FENCE).split(f"\n{_FENCE}")[0] if _FENCE in content else ""
+        named = YAML(typ="safe", pure=True).load(head)["language"]
+        codes = frozenset([named] if isinstance(named, str) else named)
+    except (OSError, ValueError, TypeError, KeyError, YAMLError):
+        return frozenset()
+    return codes if codes <= LANGUAGES.keys() else frozenset()
+
+
+def in_words(codes: Iterable[str]) -> str:
+    """Return languages by their names, in alphabetical order."""
+    return ", ".join(sorted(LANGUAGES[code] for code in codes))
+
 
 PACKAGED = "all-MiniLM-L6-v2"
 """The model that has a separate package, for machines that can fetch no other."""
@@ -173,7 +201,7 @@ def _in_short(error: Exception) -> str:
 
 
 def _software(runtime: Runtime) -> str:
-    own = [f"graph {bert_graph.VERSION}"] if runtime == "onnxruntime" else []
+    own = [f"graph {onnx_model.VERSION}"] if runtime == "onnxruntime" else []
     return ", ".join([f"{name} {version(name)}" for name in _SOFTWARE[runtime]] + own)
 
 

@@ -1,6 +1,14 @@
-"""Folders of artefacts by their URI: found by the launcher, and what is read of them fetched once.
+"""Folders of artefacts by their URI: found by the launcher, and opened by its workers.
+
+Folders of artefacts by their URI: found by the launcher, and what is read of them fetched once.
 
 A host has one copy of each file that a process on it has needed.
+
+Candidates by their URI: found by the launcher, and opened by its workers.
+
+Pools of public texts by their URI: found by the launcher, and opened by its workers.
+
+A word index by its URI: found by the launcher, and opened by its workers.
 """
 
 from __future__ import annotations
@@ -13,7 +21,8 @@ import tempfile
 import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
@@ -21,8 +30,14 @@ import fasteners
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
+from quietcorpus.indexes.documents.candidates import Candidates, CandidatesManifest, open_candidates
+from quietcorpus.indexes.documents.lsa import Lsa
+from quietcorpus.indexes.documents.pool import Pool, PoolManifest, open_pool
 from quietcorpus.indexes.folder import MANIFEST, ArtefactError, plain_names, verify
 from quietcorpus.indexes.folder import read_manifest as read_whole_manifest
+from quietcorpus.indexes.tokens.tokenizers import UNICODE_WORDS, Tokenizer
+from quietcorpus.indexes.words.manifest import IndexManifest, Part
+from quietcorpus.indexes.words.word_index import WordIndex, open_index
 
 from ..errors import InputError, StoreUnavailable, client_errors
 from .files import FileSource
@@ -247,3 +262,86 @@ def _places() -> list[Path]:
 
 def _temporary() -> Path:
     return Path(tempfile.gettempdir())
+
+
+class CandidatesSource(FolderSource[Candidates]):
+    """Candidates, named by a key of the spec."""
+
+    kind = FolderKind(
+        "a set of candidates",
+        "quietcorpus index build-candidates",
+        CandidatesManifest.read,
+        open_candidates,
+    )
+
+
+class PoolSource(FolderSource[Pool]):
+    """A pool, named by a key of the spec."""
+
+    kind = FolderKind("a pool", "quietcorpus index build-pool", PoolManifest.read, open_pool)
+
+
+@dataclass(frozen=True)
+class CarriedEncoder:
+    """The encoder that a pool carries; it needs no software but this.
+
+    Attributes:
+        pool: the pool.
+        name: the encoder's.
+        digest: the SHA-256 of its terms and vectors.
+        tokenizer: the tokeniser of the texts that it encodes.
+    """
+
+    pool: PoolSource
+    name: str
+    digest: str
+    tokenizer: Tokenizer = UNICODE_WORDS
+
+    arithmetic: ClassVar[str] = "whole numbers"
+
+    @classmethod
+    def of(cls, pool: PoolSource, manifest: PoolManifest) -> CarriedEncoder:
+        """Return the encoder that the manifest of a pool that has been opened here describes."""
+        described = manifest.encoder
+        tokenizer = Tokenizer.of_law(described["tokenizer"])  # had, since the pool was opened
+        return cls(pool, described["name"], described["sha256"], tokenizer)
+
+    @property
+    def software(self) -> str:
+        """Return the tokeniser, for the card."""
+        return self.tokenizer.description
+
+    @property
+    def computing(self) -> str:
+        """Return what the embeddings depend on."""
+        return f"{self.arithmetic}; {self.software}"
+
+    def open(self) -> Lsa:
+        """Open the pool, once per process, and return its encoder."""
+        encoder = self.pool.open().encoder
+        assert encoder is not None
+        return encoder
+
+
+class IndexSource(FolderSource[WordIndex]):
+    """A word index, named by a key of the spec."""
+
+    kind = FolderKind("an index", "quietcorpus index build", IndexManifest.read, open_index)
+
+    def open(self, *parts: Part) -> WordIndex:
+        """Fetch, verify and map the words and these parts, or all that there are if none is named.
+
+        Raises InputError if one is unusable, or the index lacks it. Other files are not looked at.
+        """
+        return self._open(_kind(parts) if parts else self.kind)
+
+
+@functools.cache  # or each call would have a separate kind, and so open the index again
+def _kind(parts: tuple[Part, ...]) -> FolderKind[WordIndex]:
+    def read_manifest(folder: str, digest: str) -> IndexManifest:
+        manifest = IndexManifest.read(folder, digest)
+        return replace(manifest, files=manifest.needed(parts))
+
+    return replace(
+        IndexSource.kind, read_manifest=read_manifest, read=partial(open_index, parts=parts)
+    )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ..temporary import one_torch_thread
+from ..threads import one_torch_thread
 from .encoder_model import TOKENS, Row
 
 if TYPE_CHECKING:

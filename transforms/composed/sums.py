@@ -26,10 +26,9 @@ from quietcorpus.mechanisms.keystream import ReleaseKey
 from ..errors import redacted
 from ..histogram import count_terms, release_histogram
 from ..metrics import Progress
-from ..parts import doubled, require_all
 from ..reading.documents import Documents
 from ..reading.identifiers import Covered
-from ..term_sums import BUCKETS, buckets_of
+from ..sums import BUCKETS, buckets_of, doubled, require_all
 from ..vocabulary import (
     KeySource,
     Selection,

@@ -29,8 +29,7 @@ from ..users.cooccurrence import (
     by_block,
     refuse_large,
 )
-from ..users.sparse_sums import Packed, pack, summed
-from ..users.training_shards import shard_of
+from ..users.shards import Packed, pack, shard_of, summed
 from ..users.user_vocabulary import BoundWords, UserWords, Words, weights_of
 from ..users.users import BoundedUsers, BoundShare, Share, Users, counts, shares_of
 from ..vocabulary import KeySource

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from quietcorpus.indexes.tokens.frequent_words import FrequentCounts
+from quietcorpus.indexes.tokens.written_language import FrequentCounts
 from quietcorpus.mechanisms.bags.bag_of_words import Accounting, BagOfWords, add_noise
 from quietcorpus.mechanisms.bags.bags import Bags, clip, dense, permute
 from quietcorpus.mechanisms.bags.decompression import Decompression

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from quietcorpus.indexes.tokens.arrow_arrays import as_numbers
-from quietcorpus.indexes.tokens.frequent_words import FrequentCounts
+from quietcorpus.indexes.tokens.written_language import FrequentCounts
 from quietcorpus.mechanisms.keystream import Addresses, Keystream, ReleaseKey
 
 from ..reading.documents import Documents

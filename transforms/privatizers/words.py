@@ -1,4 +1,7 @@
-"""The per-document path of a word-level release: batches in, rows of privatised text out."""
+"""The per-document path of a word-level release: batches in, rows of privatised text out.
+
+The length to which documents of words are cut, where epsilon was found for it.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from quietcorpus.indexes.search.euclidean import Within
 from quietcorpus.indexes.search.protocol import ENGINES, EXACT, SearchEngine, SearchError, Searching
-from quietcorpus.indexes.search.within import Within
 from quietcorpus.indexes.tokens.arrow_arrays import as_numbers, as_strings
 from quietcorpus.indexes.tokens.tokenizers import UNICODE_WORDS, Tokenizer
 from quietcorpus.indexes.words.manifest import Part
@@ -35,13 +38,40 @@ from quietcorpus.mechanisms.words.mechanism import (
 from ..errors import InputError
 from ..reading.documents import BATCH_DOCUMENTS, Documents
 from ..tokens import tokens_of
-from .longest import Longest
 from .rows import (
     Privatizer,
     Released,
     document_addresses,
     identified,
 )
+
+
+@dataclass(frozen=True)
+class Longest:
+    """The most words that are released of a document, and what becomes of a longer one."""
+
+    words: int
+    longer: Literal["cut", "refuse"]
+
+    def shortened(
+        self, offsets: npt.NDArray[np.int64], words: npt.NDArray[np.int32]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+        """Return each document's first words, and their offsets.
+
+        Raises InputError for a longer document, unless such are cut.
+        """
+        lengths = np.diff(offsets)
+        if lengths.max(initial=0) <= self.words:
+            return offsets, words
+        if self.longer == "refuse":
+            raise InputError(
+                f"mechanism.document_epsilon.words: a document has more than {self.words:,} words "
+                "to release; give more, or `longer: cut`"
+            )
+        places = np.arange(len(words)) - np.repeat(offsets[:-1], lengths)
+        kept = np.minimum(lengths, self.words)
+        return np.concatenate([offsets[:1], np.cumsum(kept)]), words[places < self.words]
+
 
 WORDS_ROW_GROUP_ROWS = BATCH_DOCUMENTS  # texts may be long, and a row group lies in memory
 _WORDS_IN_LISTS = 1 << 11

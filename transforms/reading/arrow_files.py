@@ -15,10 +15,9 @@ from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
 from ..errors import InputError, blamed, client_errors
-from .bare import unchecked
+from .bare import OF_FOOTER, OF_MESSAGE, as_bytes, unchecked
 from .columns import UNREAD, batch_rows, checked_schema, readable
 from .documents import Corpus, Documents, Plan, Split
-from .wide_integers import OF_FOOTER, OF_MESSAGE, as_bytes
 
 _MAGIC = b"ARROW1"  # of a file; a stream has none
 _TAIL = 4 + len(_MAGIC)  # the length of the footer, and the end

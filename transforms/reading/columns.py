@@ -23,7 +23,7 @@ from .documents import (
     Reject,
     missing_column,
 )
-from .spelling import SPELLED, has_spelling
+from .identifiers import SPELLED, has_spelling
 
 _STRINGS = (pa.string(), pa.large_string(), pa.string_view())
 _BINARY = (pa.binary(), pa.large_binary(), pa.binary_view())

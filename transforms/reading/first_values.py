@@ -21,9 +21,9 @@ from . import arrow_files, parquet_files, records
 from .bare import bare, plain
 from .columns import batch_rows, is_plain, is_text, not_utf8
 from .documents import BATCH_BYTES
+from .identifiers import has_spelling
 from .listing import file_format
 from .sources import files_of
-from .spelling import has_spelling
 
 _ROWS = 64  # of Parquet, that are read at a time: a dictionary may say little of values' sizes
 

@@ -16,7 +16,7 @@ from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
 from ..errors import InputError, blamed, client_errors, cut
-from .bare import bare, holds, plain
+from .bare import OF_MESSAGE, as_bytes, bare, holds, plain
 from .columns import (
     NO_LIST,
     UNREAD,
@@ -26,7 +26,6 @@ from .columns import (
     readable,
 )
 from .documents import Corpus, Documents, Plan, Split
-from .wide_integers import OF_MESSAGE, as_bytes
 
 _BUFFER_BYTES = 1 << 20
 _SCHEMA, _NO_SCHEMA = b"ARROW:schema", b"arrow:schema"

@@ -39,7 +39,7 @@ from .documents import (
     Documents,
     Reject,
 )
-from .spelling import plain_digits
+from .identifiers import plain_digits
 
 _LONGEST_NUMBER = 400
 _SHORTER_THAN_64_BITS = 19  # digits

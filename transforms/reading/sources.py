@@ -13,7 +13,7 @@ from apache_beam.io.filesystem import FileMetadata
 from apache_beam.io.filesystems import FileSystems
 
 from ..errors import InputError, StageError, client_errors, shown
-from ..in_turn import in_turn
+from ..threads import in_turn
 from . import arrow_files, parquet_files, records
 from .bare import common_field
 from .documents import (

@@ -18,12 +18,10 @@ from quietcorpus.mechanisms.users.cooccurrence import Cells, cells_of, contribut
 from quietcorpus.mechanisms.users.group_norms import norm_of_group
 
 from ..errors import InputError, NoisyOutcome, redacted
-from ..parts import Parts, joined
 from ..shards import Written, write_tables
+from ..sums import Parts, joined
 from ..vocabulary import KeySource
-from .by_shard import each_once
-from .sparse_sums import Packed, Sums, pack, summed, unpack
-from .training_shards import shard_of
+from .shards import Packed, Sums, each_once, pack, shard_of, summed, unpack
 from .users import BoundedUsers, Share, words_of
 
 FOLDER = "cooccurrences"

@@ -21,10 +21,10 @@ from ..errors import redacted
 from ..metrics import Progress
 from ..reading.documents import Corpus, Documents, Split
 from ..shards import TALLIES, Tally
-from ..term_sums import TermSums, bucketed
+from ..sums import TermSums, bucketed
 from ..tokens import tokens_of
 from ..vocabulary import KeySource, Threshold
-from .by_shard import ByShard, each_once
+from .shards import ByShard, each_once
 from .users import NO_BUDGET, Users
 
 _WORDS_HELD = 1 << 20

@@ -19,16 +19,15 @@ import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.indexes.tokens.frequent_words import FrequentCounts
 from quietcorpus.indexes.tokens.vocabulary import Vocabulary
+from quietcorpus.indexes.tokens.written_language import FrequentCounts
 from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.keystream import ReleaseKey
 
 from ..errors import redacted
 from ..metrics import Progress
 from ..reading.documents import Corpus, Documents, Split
-from ..reading.identifiers import TAG, Identifiers
-from ..reading.spelling import as_text, spelled
+from ..reading.identifiers import TAG, Identifiers, as_text, spelled
 from ..shards import TALLIES, RejectLog, Seen, Tally
 from ..tokens import tokens_of
 from ..vocabulary import KeySource

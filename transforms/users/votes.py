@@ -20,16 +20,15 @@ from quietcorpus.mechanisms.votes.pure_votes import PureNorms, PureUserVotes, Pu
 from quietcorpus.mechanisms.votes.user_votes import UserVotes
 from quietcorpus.mechanisms.votes.votes import Votes
 
-from ..array_sums import AddCounts, PartialSum
 from ..artefacts.encoder import Encoder
 from ..errors import redacted
 from ..reading.documents import Documents, Split
 from ..reading.identifiers import TAG
 from ..shards import TALLIES
+from ..sums import AddCounts, PartialSum
 from ..vocabulary import KeySource
 from ..votes import AddNoise, ReadVoters, ReleaseVotes, Voting
-from .by_shard import ByShard, each_once
-from .sparse_sums import Packed, Sums, pack, summed, unpack
+from .shards import ByShard, Packed, Sums, each_once, pack, summed, unpack
 from .users import NO_BUDGET, Users
 
 _VOTES_HELD = 1 << 22

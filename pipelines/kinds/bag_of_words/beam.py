@@ -17,13 +17,7 @@ from quietcorpus.transforms.errors import redacted
 from ...compose.base import OnErrors, RowsArguments
 from ...compose.rows import release as add_release
 from ...storage.layout import COMPRESSION
-from ..histogram.beam_tables import (
-    OfVocabulary,
-    no_weights,
-    table_rows,
-    vocabulary_of,
-    vocabulary_rows,
-)
+from ..histogram.beam import OfVocabulary, no_weights, table_rows, vocabulary_of, vocabulary_rows
 from .job import BagOfWordsKind, codebook_tables
 
 _MAP_ROWS = RowTypeConstraint.from_fields([("term_id", np.int32), ("bin", np.int32)])

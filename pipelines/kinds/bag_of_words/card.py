@@ -21,11 +21,11 @@ from quietcorpus.transforms.privatizers.bags import row_group_rows
 from quietcorpus.transforms.shards import ROW_GROUP_ROWS
 
 from ...card import statements
+from ...card.costs import within
 from ...card.mechanism import FileFormat
 from ...card.model import Card, PapersFigure, UsedArtefact
-from ...card.noise import within
 from ...card.parameters import Rational
-from ...card.vocabulary import misfit_of
+from ...card.rows import misfit_of
 from ...environment.version import same_code
 from ...storage import layout
 from ..histogram.card import LimitedPrecisionMechanism, StatedEpsilon, check_stages, limits_of

@@ -21,11 +21,9 @@ from quietcorpus.transforms.privatizers.bags import BagOfWordsParameters
 from quietcorpus.transforms.reading.documents import Corpus
 
 from ...audit.inputs import fresh_stream, made_up_words, released, telling
-from ...canaries.game import Coins, Document, Game, Scores, rows_of
-from ...canaries.words_of_corpus import words_for
+from ...canaries.game import Coins, Document, Game, Scores, rows_of, words_for
 from ...card.loading import LoadedRelease
-from ..histogram.checks import exact_law, of_histogram, share_of
-from ..histogram.token_checks import of_vocabulary
+from ..histogram.checks import exact_law, of_histogram, of_vocabulary, share_of
 from .job import BagOfWordsKind
 
 _BINS = 4

@@ -10,7 +10,7 @@ from types import MappingProxyType
 import apache_beam as beam
 import pyarrow as pa
 
-from quietcorpus.indexes.maps.assignment import Assignment
+from quietcorpus.indexes.maps.compression import Assignment
 from quietcorpus.mechanisms.accounting.guarantees import LimitedPrecision, Spending, compose
 from quietcorpus.mechanisms.bags.bag_of_words import Accounting, BagOfWords
 from quietcorpus.mechanisms.bags.histogram import Histogram
@@ -18,16 +18,15 @@ from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.codebook import BuildCodebook, Codebook, Compression
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.histogram import ReleaseHistogram
-from quietcorpus.transforms.kept_terms import KEPT_NOWHERE
 from quietcorpus.transforms.privatizers.bags import BagOfWordsParameters
 from quietcorpus.transforms.shards import TALLIES, Tally, Written
+from quietcorpus.transforms.staged import KEPT_NOWHERE
 
 from ...card import model as card
 from ...card import statements
-from ...jobs import noise
-from ...jobs.job import Job, release_documents, splits_of
+from ...jobs import notices
+from ...jobs.job import Job, Tables, WriteTables, of_vocabulary, release_documents, splits_of, whole
 from ...jobs.kind import Account
-from ...jobs.tables import Tables, WriteTables, of_vocabulary, whole
 from ...storage.files import rows_of
 from ...storage.layout import COMPRESSION, VOCABULARY
 from ..histogram.job import LimitedPrecisionKind, VocabularyStep
@@ -147,10 +146,10 @@ class BagOfWordsKind(LimitedPrecisionKind):
     def expected_noise(self) -> Sequence[str]:
         bins = self.spec.compression.size
         size = self.vocabulary.size or (bins or 0) + 1  # stands in for an unknown one
-        found = noise.of_bags(self._documents(size), size_known=self.vocabulary.size is not None)
+        found = notices.of_bags(self._documents(size), size_known=self.vocabulary.size is not None)
         if self.histogram:
             rate = self.histogram.epsilon / self.histogram.precision
-            found.append(noise.of_histogram(rate))
+            found.append(notices.of_histogram(rate))
         return [*found, *self.vocabulary.expected_noise]
 
     @property

@@ -8,11 +8,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, WithJsonSchema, model_validator
 
-from quietcorpus.indexes.maps.assignment import Assignment
-from quietcorpus.indexes.maps.compression import Method
+from quietcorpus.indexes.maps.compression import Assignment, Method
 from quietcorpus.mechanisms.bags.bag_of_words import Accounting
 
-from ...schema.public_vectors import PublicVectors
+from ...schema.blocks import PublicVectors
 from ...schema.values import Count, Epsilon, Strict, of_key, only
 from ..histogram.spec import LimitedPrecisionSpec
 

@@ -17,16 +17,17 @@ from quietcorpus.evaluation import full_privacy
 from quietcorpus.evaluation.attacks.authorship import noisy as noisy_counts
 from quietcorpus.evaluation.attacks.facts import by_counts
 from quietcorpus.evaluation.attacks.linkage import bag_cosines, bag_distances, in_bins, in_terms
-from quietcorpus.evaluation.features import counted
-from quietcorpus.evaluation.latent import reconstruction_errors
+from quietcorpus.evaluation.classification import counted
 from quietcorpus.evaluation.results import Observation
-from quietcorpus.evaluation.topic_quality import coherence, exclusivity
 from quietcorpus.evaluation.topics import (
     best_match_jaccard,
+    coherence,
     density_ratio,
+    exclusivity,
     fit_topics,
     length_ratio,
     paired,
+    reconstruction_errors,
     top_terms,
 )
 from quietcorpus.indexes.tokens.vocabulary import Vocabulary
@@ -36,7 +37,7 @@ from quietcorpus.transforms.histogram import release_histogram
 
 from ...card.model import Card
 from ...evaluate import definition
-from ...evaluate.draws import Bins, Draw, drawn
+from ...evaluate.corpus import Bins, Draw, drawn
 from ...evaluate.study import (
     BY_LAW,
     FOLDS,

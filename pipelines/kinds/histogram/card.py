@@ -15,7 +15,7 @@ from ...card import statements
 from ...card.mechanism import FileFormat, Mechanism, Product, Promise
 from ...card.model import Card, UsedArtefact
 from ...card.parameters import LimitedPrecisionParameters, exacts
-from ...card.vocabulary import VOCABULARY_FORMAT, check_vocabulary, misfit_of
+from ...card.rows import VOCABULARY_FORMAT, check_vocabulary, misfit_of
 from ...storage import layout
 
 

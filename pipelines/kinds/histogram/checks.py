@@ -1,32 +1,313 @@
-"""Audits of histograms."""
+"""Audits of histograms, and changes by tokens in exact counts.
+
+Changes by tokens of a made-up document in the exact counts of a job, before any noise.
+"""
 
 from __future__ import annotations
 
+import math
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import partial
-from itertools import islice
+from functools import cached_property, partial
+from itertools import cycle, islice
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.evaluation.audits.exact import noise_masses, shift_loss
+from quietcorpus.evaluation.audits.exact import loss, noise_masses, shift_loss, upper_tail
 from quietcorpus.evaluation.audits.findings import Exact, Sampled
-from quietcorpus.evaluation.audits.lower_bound import epsilon_at_least
+from quietcorpus.evaluation.audits.lower_bound import chance_at_least, epsilon_at_least
 from quietcorpus.indexes.tokens.tokenizers import Tokenizer
 from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.mechanisms.accounting.guarantees import round_up
-from quietcorpus.mechanisms.bags.histogram import Histogram
+from quietcorpus.mechanisms.bags.histogram import Histogram, ThresholdedVocabulary
+from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.noise.geometric import DenseNoise, SparseNoise
+from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.histogram import release_histogram
 from quietcorpus.transforms.reading.documents import Corpus
+from quietcorpus.transforms.shards import Written
+from quietcorpus.transforms.vocabulary import Selection, select_terms, selection_stream
 
+from ...audit.built import TEXT, Row, built, heard, of_all_terms, silent
 from ...audit.inputs import made_up_words, telling
-from ...canaries.game import Coins, Document, Game, Scores, enough
-from ...canaries.words_of_corpus import counts_of, words_for
+from ...canaries.game import Coins, Document, Game, Scores, counts_of, enough, words_for
 from ...card.loading import LoadedRelease
+from ...jobs.job import staged_table
+from ...storage import layout
 from .job import HistogramKind, VocabularyStep
-from .token_checks import TokenChanges, of_vocabulary
+from .spec import HistogramSpec
+
+_NAME = "tokens"
+_WORDS = 40
+_MOST_TOKENS = 4_000
+Counts = Mapping[str, int]
+
+
+class _Counting(HistogramKind):
+    """The kind without the noise on its counts."""
+
+    @property
+    def histogram(self) -> Histogram:
+        silenced: Histogram = silent(super().histogram)
+        return silenced
+
+
+@dataclass(frozen=True)
+class TokenChanges:
+    """The changes by tokens of one document, many of one word and of several words.
+
+    Attributes:
+        precision: how many tokens are protected.
+        step: the vocabulary.
+    """
+
+    precision: int
+    step: VocabularyStep
+
+    @property
+    def tokens(self) -> int:
+        """Return how many tokens a document is given: the precision, if that is not too many."""
+        return min(self.precision, _MOST_TOKENS)
+
+    def of_counts(self) -> Exact:
+        """Return the audit of the counts of a histogram."""
+        return Exact(
+            "histogram: what a token changes",
+            1.0,
+            f"The figure is the change of a job's exact counts by {self.tokens} tokens of a "
+            "document, in L1, for each of them.",
+            lambda: max(_l1(self._counts[0], own) for own in self._counts[1:]) / self.tokens,
+        )
+
+    def of_frequencies(self) -> Exact:
+        """Return the audit of the frequencies that a vocabulary is selected by."""
+        return Exact(
+            "vocabulary: what a token changes",
+            1.0,
+            f"The figure is the change of a job's exact document frequencies by {self.tokens} "
+            "tokens of a document, in L1 for each of them, or of one word.",
+            lambda: max(self._moved(own) for own in self._frequencies[1:]),
+        )
+
+    def _moved(self, frequencies: Counts) -> float:
+        """Return how far frequencies moved for each token, or the furthest of them."""
+        first = self._frequencies[0]
+        furthest = max(abs(own - first.get(word, 0)) for word, own in frequencies.items())
+        return max(_l1(first, frequencies) / self.tokens, furthest)
+
+    @property
+    def _counts(self) -> Sequence[Counts]:
+        return self._found[0]
+
+    @property
+    def _frequencies(self) -> Sequence[Counts]:
+        return self._found[1]
+
+    @cached_property
+    def _found(self) -> tuple[list[Counts], list[Counts]]:
+        words = list(islice(made_up_words(), _WORDS))
+        several = list(islice(cycle(words[1:]), self.tokens))
+        others = [{TEXT: " ".join(words[number:])} for number in (0, 3, 9, 1)]
+        documents = [
+            " ".join([words[0], *more]) for more in ([], [words[0]] * self.tokens, several)
+        ]
+        corpora: list[list[Row]] = [[*others, {TEXT: document}] for document in documents]
+        spec = HistogramSpec.model_construct(
+            kind="histogram", precision=self.precision, epsilon=Fraction(1)
+        )
+        names = [f"{_NAME} {number}" for number in range(len(corpora))]
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/words.txt"
+            Path(path).write_text("\n".join(words), "utf-8")
+            public = FileSource.resolve("mechanism.vocabulary.public", path)
+            steps = [
+                replace(self.step, public=public, size=len(words))
+                if self.step.selection is None
+                else replace(self.step, selection=of_all_terms(self.step.selection, name))
+                for name in names
+            ]
+            kinds = [_Counting(spec, step) for step in steps]
+            counts = list(built(kinds, spec, corpora, _weights))
+        frequencies: list[Counts] = [
+            {term.decode(): own for term, own in heard(name).items()} for name in names
+        ]
+        return counts, frequencies
+
+
+def _weights(files: Sequence[Written], key: ReleaseKey) -> Counts:
+    (listed,) = (file for file in files if file.path == layout.VOCABULARY)
+    table = staged_table(listed, key)
+    return dict(zip(table["term"].to_pylist(), table["weight"].to_pylist(), strict=True))
+
+
+def _l1(one: Counts, other: Counts) -> int:
+    return sum(abs(one.get(word, 0) - other.get(word, 0)) for word in {*one, *other})
+
+
+_TERMS_AT_MOST = 8
+_TAIL_BITS = 4096
+_AROUND = 64  # frequencies on either side of the threshold whose chances are computed
+_SELDOM = 10  # at the least frequency drawn, about one term in ten is selected
+_FREQUENCIES = 16
+
+
+def of_vocabulary(step: VocabularyStep) -> list[Exact | Sampled]:
+    """Return audits of a vocabulary's selection: for terms of many documents, and of one."""
+    selection = step.selection
+    if selection is None:
+        return []
+    chosen = Selecting(selection, step.tokenizer)
+    guarantee = selection.guarantee
+    delta = round_up(guarantee.delta)
+    terms = min(guarantee.precision, _TERMS_AT_MOST)
+    places = frequencies(selection)
+    return [
+        TokenChanges(selection.precision, step).of_frequencies(),
+        Exact(
+            "vocabulary: terms of both corpora",
+            round_up(guarantee.epsilon),
+            "Chances that a term reaches the threshold were compared at frequencies that differ by "
+            "one, by the law that the sampler draws by.",
+            partial(selection_loss, selection),
+            delta,
+        ),
+        Exact(
+            "vocabulary: terms of one corpus (delta)",
+            delta,
+            "The figures are deltas: the chance that a term of one document alone reaches the "
+            f"threshold, {guarantee.precision} times, by the law that the sampler draws by.",
+            partial(selection_delta, selection),
+            delta,
+        ),
+        Sampled(
+            "vocabulary: terms of one corpus, selected (delta)",
+            delta,
+            f"The figures are deltas: how often any of {terms} terms of one document alone was "
+            "released.",
+            partial(chance_at_least, partial(any_selected, chosen, terms, 1)),
+            delta,
+        ),
+        Sampled(
+            f"vocabulary: {terms} of {guarantee.precision} terms",
+            round_up(guarantee.epsilon * terms / guarantee.precision),
+            "Terms were selected whose frequencies differ by one.",
+            partial(
+                epsilon_at_least,
+                partial(terms_selected, chosen, terms),
+                selection.threshold,
+                selection.threshold - 1,
+            ),
+        ),
+        Sampled(
+            "vocabulary: one term, by frequency",
+            round_up(guarantee.epsilon / guarantee.precision),
+            f"A term was selected of any of {len(places)} frequencies up to {int(places[-1])}, "
+            f"from {int(places[0])} on, or of one less.",
+            partial(epsilon_at_least, partial(term_of_any, chosen, places), 0, 1),
+        ),
+    ]
+
+
+def frequencies(selection: ThresholdedVocabulary) -> npt.NDArray[np.int64]:
+    """Return frequencies around the threshold, from seldom to mostly selected.
+
+    Returns int64, ascending, all 2 or more.
+    """
+    far = math.ceil(math.log(_SELDOM) * selection.precision / selection.epsilon)
+    ends = max(2, selection.threshold - far), selection.threshold + far
+    return np.unique(np.linspace(*ends, _FREQUENCIES).astype(np.int64))
+
+
+def term_of_any(
+    selecting: Selecting, places: npt.NDArray[np.int64], less: int, count: int
+) -> npt.NDArray[np.int64]:
+    """Select terms of random frequencies, lowered by `less`; return frequency and selection.
+
+    The frequency is drawn independently of the input, so that returning it reveals nothing.
+    Returns int64 (count, 1): twice the place of the frequency, plus 1 if the term was selected.
+    """
+    drawn = np.random.default_rng().integers(len(places), size=count)
+    chosen = selecting.chosen((places[drawn] - less).tolist())
+    return (2 * drawn + chosen)[:, None]
+
+
+@dataclass(frozen=True)
+class Selecting:
+    """A selection of terms, as a job makes it under a key.
+
+    Attributes:
+        selection: the mechanism.
+        tokenizer: the tokeniser of the texts.
+        parameters: what the sums depend on besides.
+    """
+
+    selection: Selection
+    tokenizer: Tokenizer
+    parameters: Mapping[str, Value] = field(default_factory=dict)
+
+    def chosen(self, weights: Sequence[int]) -> npt.NDArray[np.bool_]:
+        """Return whether each of n terms of these weights is selected: bool (n,)."""
+        names = [f"{number:08d}" for number in range(len(weights))]
+        sums = dict(zip(names, weights, strict=True))
+        stream = selection_stream(
+            self.selection, ReleaseKey.fresh(), self.parameters, self.tokenizer
+        )
+        found = np.zeros(len(weights), dtype=np.bool_)
+        found[[int(name) for name in select_terms(self.selection, sums, stream)]] = True
+        return found
+
+
+def terms_selected(
+    selecting: Selecting, terms: int, weight: int, count: int
+) -> npt.NDArray[np.int64]:
+    """Select among `terms` terms of one weight, `count` times: int64 (count, terms)."""
+    chosen = selecting.chosen([weight] * (count * terms))
+    return chosen.astype(np.int64).reshape(count, terms)
+
+
+def any_selected(
+    selecting: Selecting, terms: int, weight: int, count: int
+) -> npt.NDArray[np.bool_]:
+    """Return whether any of `terms` terms of one weight is selected: bool (count,)."""
+    found: npt.NDArray[np.bool_] = terms_selected(selecting, terms, weight, count).sum(axis=1) > 0
+    return found
+
+
+def selection_loss(selection: ThresholdedVocabulary) -> float:
+    """Compute N times one term's largest loss when its frequency rises by one, at the threshold."""
+    threshold = selection.threshold
+    around = range(max(1, threshold - _AROUND), threshold + _AROUND)
+    laws = [np.array(_chances(selection, frequency)) for frequency in around]
+    most = max(loss(one, other) for one, other in zip(laws, laws[1:], strict=False))
+    return selection.precision * most
+
+
+def selection_delta(selection: ThresholdedVocabulary) -> float:
+    """Compute N times the chance that a term of one document alone is released."""
+    return float(selection.precision * _tail(selection, selection.threshold - 1))
+
+
+def _chances(selection: ThresholdedVocabulary, frequency: int) -> tuple[float, float]:
+    """Compute the chances that a term is released and that it is not; exact where they are small.
+
+    Subtracting from 1 would cancel the digits of a small chance.
+    """
+    above = selection.threshold - frequency
+    if above > 0:
+        beyond = float(_tail(selection, above))
+        return beyond, 1 - beyond
+    beyond = float(_tail(selection, 1 - above))
+    return 1 - beyond, beyond
+
+
+def _tail(selection: ThresholdedVocabulary, least: int) -> Fraction:
+    return upper_tail(selection.noise.law, least, _TAIL_BITS)
+
 
 _REACH = 1 << 13  # the furthest outcome whose probability is computed
 _BEYOND = 16

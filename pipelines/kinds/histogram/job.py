@@ -21,12 +21,10 @@ from quietcorpus.transforms.vocabulary import SelectVocabulary, load
 
 from ...card import model as card
 from ...card import statements
-from ...jobs import languages, noise
-from ...jobs.job import Job, refuse_repeated, splits_of
+from ...jobs import notices
+from ...jobs.job import Job, WriteRunFiles, WriteTables, refuse_repeated, splits_of
 from ...jobs.kind import Account, Kind
-from ...jobs.run_files import WriteRunFiles
-from ...jobs.tables import WriteTables
-from ...schema.tokenizers import tokenizer_of
+from ...schema.blocks import tokenizer_of
 from ...storage.files import rows_of
 from ...storage.layout import VOCABULARY
 from .card import limits_of
@@ -59,7 +57,7 @@ class VocabularyStep:
             return cls(None, selected, None, tokenizer)
         assert spec.vocabulary.public is not None
         artefact = FileSource.resolve("mechanism.vocabulary.public", spec.vocabulary.public)
-        languages.require_rule(artefact, tokenizer)
+        notices.require_rule(artefact, tokenizer)
         return cls(artefact, None, len(load(artefact, tokenizer)), tokenizer)
 
     @property
@@ -80,7 +78,7 @@ class VocabularyStep:
     @property
     def expected_noise(self) -> list[str]:
         """Return what the noise does to a private vocabulary."""
-        return [noise.of_threshold(self.selection.threshold)] if self.selection else []
+        return [notices.of_threshold(self.selection.threshold)] if self.selection else []
 
     @property
     def sample_words(self) -> Sequence[str]:
@@ -123,7 +121,7 @@ class LimitedPrecisionKind(Kind):
         return self.vocabulary.selection is not None
 
     def noticed(self, tally: Tally) -> Sequence[str]:
-        return languages.noticed_of_list(self.vocabulary.public, tally.frequent)
+        return notices.noticed_of_list(self.vocabulary.public, tally.frequent)
 
 
 @dataclass(frozen=True)
@@ -180,7 +178,7 @@ class HistogramKind(LimitedPrecisionKind):
 
     @property
     def expected_noise(self) -> Sequence[str]:
-        found = noise.of_histogram(self.spec.epsilon / self.spec.precision)
+        found = notices.of_histogram(self.spec.epsilon / self.spec.precision)
         return [found, *self.vocabulary.expected_noise]
 
     @property

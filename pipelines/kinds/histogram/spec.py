@@ -10,10 +10,9 @@ from pydantic import Field, model_validator
 
 from quietcorpus.mechanisms.noise.geometric import MINIMUM_RATE
 
+from ...schema.blocks import TokenizerSpec, VocabularySpec
 from ...schema.mechanism import MechanismSpec
-from ...schema.tokenizers import TokenizerSpec
 from ...schema.values import Count, Epsilon, of_key
-from ...schema.vocabulary import VocabularySpec
 
 
 def check_rate(key: str, epsilon: Fraction, precision: int) -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from quietcorpus.evaluation.attacks.tradeoff import Curve, Outcomes
 from quietcorpus.evaluation.attacks.user_membership import SumsAttack
-from quietcorpus.evaluation.features import counted
+from quietcorpus.evaluation.classification import counted
 from quietcorpus.evaluation.results import Observation, membership_found, power_found
 from quietcorpus.evaluation.verdict import PRESENT
 from quietcorpus.indexes.tokens.vocabulary import Vocabulary
@@ -21,8 +21,8 @@ from quietcorpus.mechanisms.votes.pure_votes import deviation_of
 from quietcorpus.transforms.histogram import release_histogram
 
 from ...evaluate import definition
+from ...evaluate.corpus import Draw
 from ...evaluate.definition import Stage
-from ...evaluate.draws import Draw
 from ...evaluate.study import Studied, Study, tokenizer_of_card
 from ...jobs.kind import prepare
 from ...schema.spec import Spec

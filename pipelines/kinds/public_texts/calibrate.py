@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from quietcorpus.evaluation.choice import Choice, choose
+from quietcorpus.evaluation.calibration import Choice, choose
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import Corpus
 

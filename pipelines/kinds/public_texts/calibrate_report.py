@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.evaluation.choice import Choice
+from quietcorpus.evaluation.calibration import Choice
 from quietcorpus.mechanisms.accounting.guarantees import ceiling
 
 Runs = npt.NDArray[np.float64]

@@ -26,17 +26,28 @@ from quietcorpus.mechanisms.votes.estimates import least_texts, weights
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.shards import ROW_GROUP_ROWS
 
-from ...card.mechanism import FileFormat, Mechanism, Promise
-from ...card.model import Card, UsedArtefact
-from ...card.noise import (
+from ...card.costs import (
     Course,
     check_cost,
     check_rate,
     courses_of_norms,
+    is_accounted,
     is_solved_alike,
     within,
     within_deviations,
 )
+from ...card.limits import (
+    OF_NAMES,
+    UNCHECKED,
+    Variation,
+    are_named,
+    budget_limits,
+    check_budgets,
+    promised,
+    spendable,
+)
+from ...card.mechanism import FileFormat, Mechanism, Promise
+from ...card.model import Card, UsedArtefact
 from ...card.parameters import (
     DocumentParameters,
     Parameters,
@@ -45,9 +56,6 @@ from ...card.parameters import (
     UserParameters,
     exacts,
 )
-from ...card.together import is_accounted
-from ...card.users import OF_NAMES, are_named, budget_limits, check_budgets, promised, spendable
-from ...card.variation import UNCHECKED, Variation
 from ...card.weakness import Weakness, of_unchosen, of_users
 from ...storage import files as storage
 from ...storage import layout

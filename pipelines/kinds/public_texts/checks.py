@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quietcorpus.evaluation.audits.accounting import epsilon_recomputed
+from quietcorpus.evaluation.audits.exact import epsilon_recomputed
 from quietcorpus.evaluation.audits.findings import Exact, Sampled
 from quietcorpus.evaluation.audits.lower_bound import (
     epsilon_at_least,
@@ -67,7 +67,7 @@ from ...canaries.game import (
     weaker,
 )
 from ...card.loading import LoadedRelease
-from ...jobs.tables import staged_table
+from ...jobs.job import staged_table
 from ...storage import layout
 from ..histogram.checks import exact_law
 from .spec import StrataSpec

@@ -17,13 +17,13 @@ import pyarrow as pa
 from quietcorpus.indexes.documents.pool import Pool, PoolManifest
 from quietcorpus.indexes.tokens.tokenizers import UNICODE_WORDS, Tokenizer
 from quietcorpus.mechanisms.votes.estimates import stand_out
-from quietcorpus.transforms.artefacts.pool import PoolSource
+from quietcorpus.transforms.artefacts.folders import PoolSource
 from quietcorpus.transforms.errors import InputError
 
+from ...card.costs import MADE_BY, NOISE
 from ...card.model import Card
 from ...card.parameters import NoiseEntry
 from ...card.statements import stated
-from ...card.together import MADE_BY, NOISE
 from ...card.verify import verify
 from ...prepare.pool import Origin, make, model_of
 from ...storage import files as storage

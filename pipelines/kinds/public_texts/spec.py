@@ -9,10 +9,10 @@ from pydantic import ConfigDict, Field, StrictBool, field_validator, model_valid
 
 from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.transforms.artefacts.encoder import PACKAGED
-from quietcorpus.transforms.names import look_alike
+from quietcorpus.transforms.errors import look_alike
 
+from ...schema.blocks import MOST_USERS, GroupBudgets, refuse_text, require_one_budget, user_columns
 from ...schema.mechanism import MechanismSpec
-from ...schema.users import MOST_USERS, GroupBudgets, refuse_text, require_one_budget, user_columns
 from ...schema.values import Column, Count, Delta, Epsilon, Location, Name, Strict, at_most, of_key
 
 MOST_NEAREST = 1_000

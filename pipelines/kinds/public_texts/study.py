@@ -14,15 +14,14 @@ import scipy.sparse as sp
 from quietcorpus.evaluation.attacks.membership import Membership
 from quietcorpus.evaluation.attacks.tradeoff import Curve, Normals, Outcomes
 from quietcorpus.evaluation.attacks.user_membership import SumsAttack
-from quietcorpus.evaluation.features import split
-from quietcorpus.evaluation.frechet import Moments, frechet_distance
+from quietcorpus.evaluation.classification import TextClassifier, split
+from quietcorpus.evaluation.embeddings import Moments, frechet_distance
 from quietcorpus.evaluation.results import (
     Observation,
     classified,
     membership_found,
     power_found,
 )
-from quietcorpus.evaluation.text_classifier import TextClassifier
 from quietcorpus.indexes.documents.lsa import Lsa
 from quietcorpus.indexes.documents.pool import Pool
 from quietcorpus.mechanisms.keystream import ReleaseKey
@@ -38,8 +37,7 @@ from quietcorpus.transforms.users.votes import Share, UserVoting, joined
 from quietcorpus.transforms.votes import AT_ONCE, Voting
 
 from ...evaluate import definition
-from ...evaluate.draws import Draw
-from ...evaluate.encoders import Remembering
+from ...evaluate.corpus import Draw, Remembering
 from ...evaluate.study import LEAST_OF_CLASS, Studied, Study
 from ...jobs.kind import prepare
 from ...schema.spec import Spec

@@ -12,10 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from quietcorpus.evaluation.classification import scores
-from quietcorpus.evaluation.features import split
-from quietcorpus.evaluation.frechet import Moments, frechet_distance
-from quietcorpus.evaluation.text_classifier import TextClassifier
+from quietcorpus.evaluation.classification import TextClassifier, scores, split
+from quietcorpus.evaluation.embeddings import Moments, frechet_distance
 from quietcorpus.indexes.documents import lsa
 from quietcorpus.indexes.documents.lsa import Lsa
 from quietcorpus.indexes.documents.pool import Pool
@@ -27,13 +25,13 @@ from quietcorpus.mechanisms.votes.estimates import can_smooth, estimates, stand_
 from quietcorpus.mechanisms.votes.pure_votes import PureVotes, votes_at
 from quietcorpus.mechanisms.votes.rounds import rounds_at
 from quietcorpus.transforms.artefacts.encoder import Encoder, EncoderSource
-from quietcorpus.transforms.artefacts.pool import CarriedEncoder, PoolSource
+from quietcorpus.transforms.artefacts.folders import CarriedEncoder, PoolSource
 from quietcorpus.transforms.errors import InputError, shown
 from quietcorpus.transforms.reading.documents import Corpus
-from quietcorpus.transforms.reading.spelling import as_text
+from quietcorpus.transforms.reading.identifiers import as_text
 from quietcorpus.transforms.votes import AT_ONCE, Strata
 
-from ...card.together import is_accounted
+from ...card.costs import is_accounted
 from ...prepare.public_documents import batches
 from .calibrate_report import TriedVotes
 from .spec import MOST_LABELS

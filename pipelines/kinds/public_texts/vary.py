@@ -22,16 +22,15 @@ from typing import IO, Any
 import orjson
 import pyarrow as pa
 
-from quietcorpus.transforms.errors import InputError, StageError, path_shown
-from quietcorpus.transforms.names import is_plain
+from quietcorpus.transforms.errors import InputError, StageError, is_plain, path_shown
 from quietcorpus.transforms.shards import Written, staged_content, write_tables
 
 from ...card import page
+from ...card.limits import UNCHECKED, Variation, VariedBy
 from ...card.model import Card, File
-from ...card.variation import UNCHECKED, Variation, VariedBy
 from ...card.verify import card_content, verify
 from ...environment.credentials import refuse_in_options, without_secrets
-from ...environment.signing import RELEASE_KEY, configured_key
+from ...environment.keys import RELEASE_KEY, configured_key
 from ...environment.version import environment_digest, quietcorpus_version, same_code, software
 from ...storage import files as storage
 from ...storage import layout

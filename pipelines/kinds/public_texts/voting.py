@@ -29,26 +29,23 @@ from quietcorpus.mechanisms.votes.pool_size import largest_pool, least_rounds, l
 from quietcorpus.mechanisms.votes.pure_votes import PureNorms, PureVotes, votes_at
 from quietcorpus.mechanisms.votes.rounds import PureRounds, Rounds
 from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
-from quietcorpus.transforms.artefacts.pool import CarriedEncoder, PoolSource
+from quietcorpus.transforms.artefacts.folders import CarriedEncoder, PoolSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.identifiers import TAG
 from quietcorpus.transforms.shards import ROW_GROUP_ROWS, TALLIES, Tally, Written
-from quietcorpus.transforms.users.training_shards import shards_for
+from quietcorpus.transforms.users.shards import shards_for
 from quietcorpus.transforms.users.votes import ReleaseUserVotes, UserVoting
 from quietcorpus.transforms.vocabulary import KeySource
 from quietcorpus.transforms.votes import ReleaseVotes, SearchedLists, Strata, Voting
 
 from ...card import model as card
+from ...card.costs import ACCOUNTANTS, is_accounted
 from ...card.facts import problem_of
-from ...card.noise import ACCOUNTANTS
-from ...card.together import is_accounted
 from ...card.weakness import Weakness, of_guarantee, of_unchosen, of_users
 from ...environment.version import versions_of
-from ...jobs import languages, noise
-from ...jobs.job import Job, refuse_repeated, splits_of
+from ...jobs import notices
+from ...jobs.job import Job, Tables, WriteRunFiles, WriteTables, refuse_repeated, splits_of, whole
 from ...jobs.kind import Account, Kind
-from ...jobs.run_files import WriteRunFiles
-from ...jobs.tables import Tables, WriteTables, whole
 from ...jobs.user_budgets import BudgetedUsers
 from ...storage import layout, places
 from ...storage.files import rows_of
@@ -135,7 +132,7 @@ class PublicTextsKind(Kind):
         voting, encoder = self.voting, self.voting.encoder
         carried = encoder.tokenizer.language if isinstance(encoder, CarriedEncoder) else None
         language = voting.pool.open().manifest.language or carried
-        return languages.noticed(
+        return notices.noticed(
             "mechanism.pool", voting.pool.uri, language, voting.frequent, tally.frequent
         )
 
@@ -162,7 +159,7 @@ class PublicTextsKind(Kind):
         voting = self.voting
         sums = math.prod(voting.shape)
         return [
-            *noise.of_votes(voting.votes, sums, self.voters, voting.smooth),
+            *notices.of_votes(voting.votes, sums, self.voters, voting.smooth),
             *of_room(voting, self.spec, self.voters),
         ]
 

@@ -11,14 +11,14 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.evaluation.sentences import agreement, closeness, expected
+from quietcorpus.evaluation.embeddings import agreement, closeness, expected
 from quietcorpus.indexes.documents.candidates import Candidates
 from quietcorpus.indexes.documents.recoder import means
 from quietcorpus.mechanisms.keystream import KEY_BYTES, Addresses, Keystream, ReleaseKey
 from quietcorpus.mechanisms.sentences.deep_candidate import DeepCandidate, Utility
 from quietcorpus.mechanisms.sentences.projected_mean import NoisyProjections, ProjectedMean
-from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.artefacts.encoder import Encoder, EncoderSource
+from quietcorpus.transforms.artefacts.folders import CandidatesSource
 from quietcorpus.transforms.privatizers.sentences import SentenceMechanism, ball, utilities
 from quietcorpus.transforms.reading.documents import Corpus
 

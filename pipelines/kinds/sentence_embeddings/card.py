@@ -20,10 +20,9 @@ from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import BATCH_DOCUMENTS
 
 from ...card import statements
-from ...card.document_losses import MOST_DIMENSIONS
 from ...card.mechanism import FileFormat, Mechanism, Promise
 from ...card.model import Card, UsedArtefact
-from ...card.parameters import MetricParameters, Rational, SentenceParameters
+from ...card.parameters import MOST_DIMENSIONS, MetricParameters, Rational, SentenceParameters
 from ...card.weakness import Weakness, of_words
 from ...storage import layout
 from ..words.card import SearchUsed, check_epsilon, check_exact, check_words, notes_on, word_limits

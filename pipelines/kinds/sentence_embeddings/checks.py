@@ -22,7 +22,7 @@ from quietcorpus.evaluation.audits.uniforms import (
     distance_at_least,
 )
 from quietcorpus.indexes.documents.candidates import RECODED, TEXT
-from quietcorpus.indexes.tokens.sentences import split
+from quietcorpus.indexes.tokens.segmentation import split
 from quietcorpus.mechanisms.accounting.guarantees import SentencePrivacy, round_up
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.noise.exact import Bounds
@@ -31,9 +31,9 @@ from quietcorpus.mechanisms.sentences.deep_candidate import DeepCandidate
 from quietcorpus.mechanisms.sentences.projected_mean import ProjectedMean
 from quietcorpus.mechanisms.sentences.truncation import Truncation
 from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.privatizers.embedded_words import EmbeddedWordsParameters
 from quietcorpus.transforms.privatizers.sentences import (
     CandidateDraw,
+    EmbeddedWordsParameters,
     Embeddings,
     SentencePrivatizer,
     utilities,

@@ -20,11 +20,12 @@ from quietcorpus.mechanisms.accounting.guarantees import (
 from quietcorpus.mechanisms.noise.exponential import LARGEST_SET
 from quietcorpus.mechanisms.sentences.deep_candidate import Utility
 from quietcorpus.mechanisms.words.madlib import Madlib
-from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
+from quietcorpus.transforms.artefacts.folders import CandidatesSource
 from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.privatizers.embedded_words import RUN_WORDS, EmbeddedWordsParameters
 from quietcorpus.transforms.privatizers.sentences import (
+    RUN_WORDS,
+    EmbeddedWordsParameters,
     SentenceMechanism,
     SentencesParameters,
 )
@@ -32,7 +33,7 @@ from quietcorpus.transforms.shards import Tally, Written
 
 from ...card import model as card
 from ...card.weakness import Weakness
-from ...jobs import languages, noise
+from ...jobs import notices
 from ...jobs.job import Job, release_documents
 from ...jobs.kind import Account, Kind
 from ...storage import places
@@ -144,7 +145,7 @@ class SentencesKind(Kind):
 
     def noticed(self, tally: Tally) -> Sequence[str]:
         manifest = self.manifest
-        return languages.noticed(
+        return notices.noticed(
             "mechanism.candidates",
             self.spec.candidates,
             manifest.language,
@@ -163,14 +164,14 @@ class SentencesKind(Kind):
     @property
     def expected_noise(self) -> Sequence[str]:
         if self.parameters.mechanism is SentenceMechanism.PROJECTED_MEAN:
-            return [noise.of_projected_mean(self.spec.epsilon, self.parameters.directions)]
+            return [notices.of_projected_mean(self.spec.epsilon, self.parameters.directions)]
         if self.parameters.mechanism is not SentenceMechanism.DEEP_CANDIDATE:
             return ()
         # Of the sentences, a candidate's depth counts those on one side of it, half at most.
         similar = self.parameters.utility is Utility.SIMILARITY
         most = Fraction(1) if similar else Fraction(1, 2)
         return [
-            noise.of_candidates(self.spec.epsilon, self.manifest.candidates, most),
+            notices.of_candidates(self.spec.epsilon, self.manifest.candidates, most),
         ]
 
     @property

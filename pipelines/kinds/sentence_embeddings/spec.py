@@ -21,8 +21,8 @@ from quietcorpus.mechanisms.sentences.deep_candidate import Utility
 from quietcorpus.transforms.artefacts.encoder import PACKAGED
 from quietcorpus.transforms.privatizers.sentences import SentenceMechanism
 
+from ...schema.blocks import SearchSpec, unless_given
 from ...schema.mechanism import MechanismSpec
-from ...schema.search import SearchSpec, unless_given
 from ...schema.values import Count, Epsilon, Location, Name, at_most, of_key, only
 
 MOST_SENTENCES = 1_024  # of a document: what a worker encodes at a time must fit its memory

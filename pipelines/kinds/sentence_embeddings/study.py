@@ -31,14 +31,15 @@ from quietcorpus.evaluation.classification import FOUR_LAYERS, Folded
 from quietcorpus.evaluation.results import Observation
 from quietcorpus.indexes.documents.candidates import Candidates
 from quietcorpus.indexes.documents.recoder import means
-from quietcorpus.indexes.tokens.sentences import split
+from quietcorpus.indexes.tokens.segmentation import split
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.sentences.deep_candidate import DeepCandidate
 from quietcorpus.mechanisms.sentences.projected_mean import Ball, ProjectedMean
 from quietcorpus.mechanisms.sentences.truncation import STEPS, Box, Truncation
-from quietcorpus.transforms.privatizers.embedded_words import RUN_WORDS, EmbeddedWordsParameters
 from quietcorpus.transforms.privatizers.rows import Privatizer
 from quietcorpus.transforms.privatizers.sentences import (
+    RUN_WORDS,
+    EmbeddedWordsParameters,
     SentencePrivatizer,
     SentencesParameters,
     ball,
@@ -46,9 +47,7 @@ from quietcorpus.transforms.privatizers.sentences import (
 )
 
 from ...evaluate import definition
-from ...evaluate.corpus import Sample, Strings
-from ...evaluate.draws import Draw, drawn
-from ...evaluate.encoders import Remembering
+from ...evaluate.corpus import Draw, Remembering, Sample, Strings, drawn
 from ...evaluate.study import (
     FACTS,
     OF_EVERY,

@@ -12,15 +12,14 @@ from apache_beam.typehints.row_type import RowTypeConstraint
 
 from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.transforms.errors import InputError, redacted
-from quietcorpus.transforms.parts import require_all
 from quietcorpus.transforms.shards import Written
+from quietcorpus.transforms.sums import require_all
 
 from ...compose.base import ComposedKind, OnErrors, Released, RowsArguments
-from ...compose.card import ComposedCard
+from ...compose.card import ComposedCard, labelled
 from ...compose.rows import Read, as_rows
-from ...compose.spec import labelled
 from ...storage.layout import TABLE, VOCABULARY
-from ..histogram.beam_tables import listed_vocabulary
+from ..histogram.beam import listed_vocabulary
 from .files import vectors_table
 from .spec import EmbeddingMethod
 

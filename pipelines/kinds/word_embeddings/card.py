@@ -21,7 +21,7 @@ from quietcorpus.evaluation.distances import Distances, euclidean_distances, ham
 from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.indexes.maps.binarisation import Quality, spread
 from quietcorpus.indexes.tokens.vocabulary import Vocabulary
-from quietcorpus.indexes.vectors.writing import as_binary, as_text
+from quietcorpus.indexes.vectors.word2vec import as_binary, as_text
 from quietcorpus.indexes.words.manifest import (
     BITS,
     EUCLIDEAN,
@@ -35,18 +35,18 @@ from quietcorpus.indexes.words.word_index import WordIndex, contents
 from quietcorpus.mechanisms.accounting.concentrated import rho_of
 from quietcorpus.mechanisms.accounting.filters import Concentrated
 from quietcorpus.mechanisms.accounting.guarantees import Spending, UserPrivacy, round_up
-from quietcorpus.transforms.artefacts.word_index import IndexSource
+from quietcorpus.transforms.artefacts.folders import IndexSource
 from quietcorpus.transforms.errors import InputError
 
+from ...card.costs import Course, check_cost, courses_of_norms, is_accountable, is_solved_alike
+from ...card.limits import OF_NAMES, are_named, budget_limits, check_budgets, promised, spendable
 from ...card.mechanism import FileFormat, Mechanism, Product, Promise
 from ...card.model import Card, PapersFigure, UsedArtefact
-from ...card.noise import Course, check_cost, courses_of_norms, is_accountable, is_solved_alike
 from ...card.parameters import Part, Rational, UserParameters, exacts
+from ...card.rows import VOCABULARY_FORMAT, check_vocabulary, misfit_of, rule_of
 from ...card.statements import NUMBERS, WHETHER, stated
-from ...card.users import OF_NAMES, are_named, budget_limits, check_budgets, promised, spendable
-from ...card.vocabulary import VOCABULARY_FORMAT, check_vocabulary, misfit_of, rule_of
 from ...card.weakness import Weakness, of_left_out, of_noise, of_users
-from ...schema.users import GroupBudgets
+from ...schema.blocks import GroupBudgets
 from ...storage import files as storage
 from ...storage import layout
 from ...storage.layout import BINARY, INDEX, TABLE, TEXT

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.evaluation.audits.accounting import epsilon_recomputed
+from quietcorpus.evaluation.audits.exact import epsilon_recomputed
 from quietcorpus.evaluation.audits.findings import Exact, Sampled
 from quietcorpus.evaluation.audits.lower_bound import (
     LowerBound,
@@ -32,15 +32,24 @@ from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import Corpus
 from quietcorpus.transforms.users.cooccurrence import Cooccurrences
-from quietcorpus.transforms.users.sparse_sums import pack
+from quietcorpus.transforms.users.shards import pack
 
 from ...audit.inputs import SOURCE, made_up_words
 from ...audit.users import UserChanges, of_accounting, of_documents_without_part, of_group, once
-from ...canaries.game import Coins, Document, Game, Scores, apart_of, by_turns, of_user, weaker
-from ...canaries.words_of_corpus import words_for
+from ...canaries.game import (
+    Coins,
+    Document,
+    Game,
+    Scores,
+    apart_of,
+    by_turns,
+    of_user,
+    weaker,
+    words_for,
+)
 from ...card.loading import LoadedRelease
 from ...jobs.kind import Kind
-from ..histogram.token_checks import Selecting, any_selected, terms_selected
+from ..histogram.checks import Selecting, any_selected, terms_selected
 from . import user_changes as user_texts
 from .methods import CountedEmbeddingsKind, TrainedEmbeddingsKind
 from .training import STAGE

@@ -13,7 +13,7 @@ import pyarrow as pa
 from quietcorpus.indexes.tokens.tokenizers import Tokenizer
 from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.indexes.vectors import WordVectors
-from quietcorpus.indexes.vectors.writing import as_binary, as_text
+from quietcorpus.indexes.vectors.word2vec import as_binary, as_text
 from quietcorpus.indexes.words.word_index import contents
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.errors import NoisyOutcome

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quietcorpus.transforms.installed import require_installed
+from quietcorpus.transforms.errors import require_installed
 
 from ...jobs.kind import Kind
 from .spec import EmbeddingMethod, WordEmbeddingsSpec

@@ -23,8 +23,7 @@ from quietcorpus.mechanisms.users.factorisation import factorise
 from quietcorpus.mechanisms.users.group_norms import GroupNorms
 from quietcorpus.mechanisms.users.skip_gram import SkipGram, device_name
 from quietcorpus.mechanisms.users.user_training import Training
-from quietcorpus.transforms.errors import InputError, NoisyOutcome, StageError
-from quietcorpus.transforms.installed import require_installed
+from quietcorpus.transforms.errors import InputError, NoisyOutcome, StageError, require_installed
 from quietcorpus.transforms.shards import Written
 from quietcorpus.transforms.users.cooccurrence import (
     FOLDER as COUNTS,
@@ -34,19 +33,18 @@ from quietcorpus.transforms.users.cooccurrence import (
     ReleaseCooccurrences,
     refuse_large,
 )
-from quietcorpus.transforms.users.training_shards import FOLDER as SHARDS
-from quietcorpus.transforms.users.training_shards import WriteTrainingShards
+from quietcorpus.transforms.users.shards import FOLDER as SHARDS
+from quietcorpus.transforms.users.shards import WriteTrainingShards
 from quietcorpus.transforms.vocabulary import load
 
 from ...card import model as card
 from ...card import statements
-from ...card.noise import ACCOUNTANTS
+from ...card.costs import ACCOUNTANTS
 from ...card.weakness import Weakness, of_left_out
-from ...environment import processor
+from ...environment import process
 from ...environment.version import versions_of
-from ...jobs.job import Job
+from ...jobs.job import Job, staged_table
 from ...jobs.kind import Account
-from ...jobs.tables import staged_table
 from ...storage import files as storage
 from ...storage import layout
 from ...storage.files import rows_of
@@ -252,7 +250,7 @@ class TrainedEmbeddingsKind(UserLevelKind):
 
         On another machine the last digits differ, and with them the draws.
         """
-        return f"{self._software}; {device_name()}; {processor.model()}"
+        return f"{self._software}; {device_name()}; {process.model()}"
 
     @property
     def _software(self) -> str:

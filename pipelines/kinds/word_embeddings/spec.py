@@ -13,20 +13,20 @@ from pydantic import (
     model_validator,
 )
 
-from ...schema.mechanism import MechanismSpec
-from ...schema.public_vectors import PublicVectors
-from ...schema.search import unless_given
-from ...schema.tokenizers import TokenizerSpec
-from ...schema.users import (
+from ...schema.blocks import (
     MOST_USERS,
     GroupBudgets,
+    PublicVectors,
+    TokenizerSpec,
+    UserVocabularySpec,
     budgets_key,
     refuse_text,
     require_one_budget,
+    unless_given,
     user_columns,
 )
+from ...schema.mechanism import MechanismSpec
 from ...schema.values import Column, Count, Delta, Epsilon, Strict, at_most, of_key, one_of
-from ...schema.vocabulary import UserVocabularySpec
 
 MOST_TOKENS = 10_000  # of a user: training holds all pairs of their words in memory
 MOST_DIMENSIONS = 1_024

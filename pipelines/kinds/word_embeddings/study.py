@@ -23,8 +23,8 @@ from apache_beam.io.filesystem import BeamIOError, FileMetadata, FileSystem
 from quietcorpus.evaluation.attacks.membership import Membership
 from quietcorpus.evaluation.attacks.tradeoff import Curve, Normals, Profile
 from quietcorpus.evaluation.attacks.user_membership import PairFit, Pairs, Scores, UserAttack
+from quietcorpus.evaluation.classification import counted
 from quietcorpus.evaluation.embeddings import map_letters, map_list, map_word, nearest, similarity
-from quietcorpus.evaluation.features import counted
 from quietcorpus.evaluation.intervals import over_draws
 from quietcorpus.evaluation.regression import MODELS, correlation, rmse
 from quietcorpus.evaluation.regression import out_of_fold as regressed
@@ -40,8 +40,7 @@ from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.errors import InputError, client_errors, shown
 
 from ...evaluate import definition
-from ...evaluate.corpus import Sample, Strings
-from ...evaluate.draws import Draw
+from ...evaluate.corpus import Draw, Sample, Strings
 from ...evaluate.study import (
     FOLDS,
     LEAST_OF_CLASS,

@@ -36,13 +36,13 @@ from quietcorpus.transforms.errors import (
 )
 from quietcorpus.transforms.sealed import seal, unseal
 from quietcorpus.transforms.shards import Written, staged_content
-from quietcorpus.transforms.temporary import one_torch_thread
-from quietcorpus.transforms.users.training_shards import read_shards
+from quietcorpus.transforms.threads import one_torch_thread
+from quietcorpus.transforms.users.shards import read_shards
 from quietcorpus.transforms.vocabulary import KeySource
 
 from ...environment.version import environment_digest
 from ...runners.parallel import ray_session
-from ...schema.public_vectors import PublicVectors
+from ...schema.blocks import PublicVectors
 from ...storage import files as storage
 from ...terminal.progress import Steps
 

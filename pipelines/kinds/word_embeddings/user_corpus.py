@@ -21,7 +21,7 @@ from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.identifiers import TAG
 from quietcorpus.transforms.shards import TALLIES, Tally, Written
-from quietcorpus.transforms.users.training_shards import shards_for
+from quietcorpus.transforms.users.shards import shards_for
 from quietcorpus.transforms.users.user_vocabulary import SelectUserVocabulary
 from quietcorpus.transforms.users.users import BoundedUsers, GatherUsers
 from quietcorpus.transforms.vocabulary import load
@@ -29,14 +29,12 @@ from quietcorpus.transforms.vocabulary import load
 from ...card import model as card
 from ...card import statements
 from ...card.weakness import Weakness, of_guarantee, of_noise, of_users
-from ...jobs import languages, noise
-from ...jobs.job import Job, refuse_repeated, splits_of
+from ...jobs import notices
+from ...jobs.job import Job, WriteRunFiles, WriteTables, refuse_repeated, splits_of, staged_table
 from ...jobs.kind import Kind
-from ...jobs.languages import require_rule
-from ...jobs.run_files import WriteRunFiles
-from ...jobs.tables import WriteTables, staged_table
+from ...jobs.notices import require_rule
 from ...jobs.user_budgets import BudgetedUsers
-from ...schema.tokenizers import tokenizer_of
+from ...schema.blocks import tokenizer_of
 from ...storage import layout
 from .card import embedding_limits
 from .files import write_embeddings
@@ -221,7 +219,7 @@ class UserLevelKind(Kind):
 
     @property
     def expected_noise(self) -> Sequence[str]:
-        return [noise.of_users(self.on_noise, self.least_on_noise)]
+        return [notices.of_users(self.on_noise, self.least_on_noise)]
 
     def check(self, tally: Tally) -> None:
         if not tally.known:
@@ -231,7 +229,7 @@ class UserLevelKind(Kind):
             )
 
     def noticed(self, tally: Tally) -> Sequence[str]:
-        return languages.noticed_of_list(self.corpus.public, tally.frequent)
+        return notices.noticed_of_list(self.corpus.public, tally.frequent)
 
     def write_vectors(
         self, job: Job, words: Sequence[str], vectors: npt.NDArray[np.float32]

@@ -1,31 +1,42 @@
-"""Calibration on an index's words, before a run: the effect of an epsilon, and the one needed."""
+"""Calibration on an index's words, before a run: the effect of an epsilon, and the one needed.
+
+The measurement of a calibration's blocks, by threads of this process or by a Ray cluster.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import re
 import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import as_completed
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow.parquet as pq
 
 from quietcorpus.evaluation.calibration import (
+    WORDS_A_BLOCK,
+    Block,
+    BlockTask,
+    DrawCounts,
     Measured,
+    Recall,
     Run,
+    child,
     choose_words,
     held_draws,
     limited,
     measure,
+    noisy_queries,
 )
-from quietcorpus.evaluation.demands import Design
-from quietcorpus.evaluation.neighbours import euclidean_neighbours, hamming_neighbours
-from quietcorpus.evaluation.recall import Recall, noisy_queries
-from quietcorpus.evaluation.simulation import simulator
-from quietcorpus.evaluation.solver import TRIALS, Solution, solve
-from quietcorpus.evaluation.tallies import child
+from quietcorpus.evaluation.demands import TRIALS, Design, Solution, solve
+from quietcorpus.evaluation.distances import euclidean_neighbours, hamming_neighbours
+from quietcorpus.evaluation.simulation import Simulator, simulator
 from quietcorpus.indexes.search.protocol import (
     DEFAULT_PROBES,
     EXACT,
@@ -37,18 +48,100 @@ from quietcorpus.indexes.search.protocol import (
 from quietcorpus.indexes.words.searches import vector_search
 from quietcorpus.indexes.words.word_index import WordIndex
 from quietcorpus.mechanisms.words.document_loss import LARGEST_DELTA, LARGEST_WORDS, LEAST_DELTA
-from quietcorpus.transforms.errors import InputError, shown
-from quietcorpus.transforms.installed import require_installed
+from quietcorpus.transforms.errors import InputError, require_installed, shown
 from quietcorpus.transforms.privatizers.words import engines_of
 
-from ...card.document_losses import DocumentBudget
-from ...runners.parallel import Backend, processors
+from ...card.parameters import DocumentBudget
+from ...runners.parallel import Backend, processors, ray_session, require_ray, threads
 from ...storage import files as storage
 from ...storage.output import Output
 from ...terminal.progress import Steps
-from . import calibrate_plot, calibrate_report
-from .calibrate_blocks import runner, timed, told
+from . import calibrate_report
 from .calibrate_report import WordSettings
+
+_TIMED_DRAWS = 32
+
+
+@contextlib.contextmanager
+def runner(backend: Backend, workers: int | None) -> Iterator[Run]:
+    """Yield a function that runs blocks; raises InputError if Ray is missing.
+
+    Args:
+        backend: `local` for threads, or `ray` for the cluster that RAY_ADDRESS names, else for one
+            that is started on this machine and ends with the context. The nodes of a cluster need
+            this version of quietcorpus.
+        workers: the number of threads, or of processes of a cluster started here; None for one per
+            processor.
+    """
+    count = workers or processors()
+    with _threads(count) if backend == "local" else _ray(count) as run:
+        yield run
+
+
+def told(run: Run, advance: Callable[[int], object]) -> Run:
+    """Return a function that runs blocks likewise, and tells how many more words are measured."""
+
+    def telling(task: BlockTask, blocks: Sequence[Block]) -> Iterator[DrawCounts]:
+        for counts in run(task, blocks):
+            yield counts
+            advance(counts.unchanged.size)
+
+    return telling
+
+
+def timed(simulator: Simulator, epsilons: Sequence[float], words: npt.NDArray[np.int64]) -> float:
+    """Return the seconds that one thread takes for a draw of a word, the mean over epsilons.
+
+    Zero if there are none.
+    """
+    if not epsilons:
+        return 0.0
+    block = Block(0, words[:WORDS_A_BLOCK], np.random.SeedSequence(1))
+    task = BlockTask(simulator, tuple(epsilons), _TIMED_DRAWS, 1)
+    with limited():
+        task(block)  # compiles and loads
+        begun = time.perf_counter()
+        task(block)
+    return (time.perf_counter() - begun) / (len(epsilons) * len(block.words) * _TIMED_DRAWS)
+
+
+@contextlib.contextmanager
+def _threads(count: int) -> Iterator[Run]:
+    with threads(count) as pool:
+
+        def run(task: BlockTask, blocks: Sequence[Block]) -> Iterator[DrawCounts]:
+            for future in as_completed([pool.submit(task, block) for block in blocks]):
+                yield future.result()
+
+        yield run
+
+
+@contextlib.contextmanager
+def _ray(count: int) -> Iterator[Run]:
+    require_ray()
+    with ray_session(count, work="calibration") as ray:
+        measured = ray.remote(_counted)
+        stored: dict[int, tuple[Simulator, Any]] = {}  # holds the simulator: its id is not reused
+
+        def run(task: BlockTask, blocks: Sequence[Block]) -> Iterator[DrawCounts]:
+            key = id(task.simulator)
+            if key not in stored:  # the index goes into the object store once
+                stored[key] = task.simulator, ray.put(task.simulator)
+            rest = (task.epsilons, task.draws, task.held)
+            pending = [measured.remote(stored[key][1], *rest, block) for block in blocks]
+            while pending:
+                done, pending = ray.wait(pending)
+                yield from ray.get(done)
+
+        yield run
+
+
+def _counted(
+    simulator: Simulator, epsilons: tuple[float, ...], draws: int, held: int, block: Block
+) -> DrawCounts:
+    with limited():
+        return BlockTask(simulator, epsilons, draws, held)(block)
+
 
 RESULT, ROWS = "calibration.json", "calibration.parquet"
 RANKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
@@ -76,7 +169,7 @@ def calibrate(
             `calibration.png` and `calibration.svg`; they do not depend on `backend` and `workers`,
             except for the speeds of a search.
         settings: the mechanism, the epsilons and the demands.
-        backend, workers: see `quietcorpus.pipelines.kinds.words.calibrate_blocks.runner`.
+        backend, workers: see `quietcorpus.pipelines.kinds.words.calibrate.runner`.
         progress: whether to show a bar.
 
     Returns:
@@ -108,7 +201,7 @@ def calibrate(
             )
             sink = io.BytesIO()
             pq.write_table(calibrate_report.rows(measured, index.vocabulary.terms), sink)
-            files = {ROWS: sink.getvalue(), **calibrate_plot.pictures(content)}
+            files = {ROWS: sink.getvalue(), **calibrate_report.pictures(content)}
             files[RESULT] = (json.dumps(content, indent=2, allow_nan=False) + "\n").encode()
             for name, made in files.items():
                 storage.write_bytes(f"{folder}/{name}", made)

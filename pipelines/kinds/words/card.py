@@ -24,19 +24,22 @@ from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import BATCH_DOCUMENTS
 
 from ...card import statements
-from ...card.document_losses import (
+from ...card.mechanism import FileFormat, Mechanism, Promise
+from ...card.model import Card, Meaning, MeasuredRecall, UsedArtefact
+from ...card.parameters import (
     DELTA,
     LENGTHS,
     SAME,
     DocumentBudget,
     DocumentLosses,
+    MetricParameters,
+    Part,
+    Rational,
     agree,
     document_losses,
+    exacts,
 )
-from ...card.mechanism import FileFormat, Mechanism, Promise
-from ...card.model import Card, Meaning, MeasuredRecall, UsedArtefact
-from ...card.parameters import MetricParameters, Part, Rational, exacts
-from ...card.vocabulary import are_tokens
+from ...card.rows import are_tokens
 from ...card.weakness import Weakness, of_words
 from ...environment.version import same_code
 from ...storage import layout

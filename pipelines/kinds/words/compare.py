@@ -11,22 +11,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from quietcorpus.evaluation.calibration import choose_words, held_draws, measure
-from quietcorpus.evaluation.neighbours import euclidean_neighbours
+from quietcorpus.evaluation.calibration import child, choose_words, held_draws, measure
+from quietcorpus.evaluation.distances import euclidean_neighbours
 from quietcorpus.evaluation.simulation import VectorSimulator
-from quietcorpus.evaluation.tallies import child
 from quietcorpus.indexes.words.manifest import FILE_OF, digest_of
 from quietcorpus.indexes.words.word_index import WordIndex
-from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.installed import require_installed
+from quietcorpus.transforms.errors import InputError, require_installed
 
 from ...runners.parallel import processors
 from ...storage import files as storage
 from ...storage.output import Output
 from ...terminal.progress import Steps
 from . import compare_report
-from .calibrate import NEIGHBOURS_OF, RANKS
-from .calibrate_blocks import runner, timed, told
+from .calibrate import NEIGHBOURS_OF, RANKS, runner, timed, told
 from .compare_report import HISTOGRAM_RANK, Compared, ComparisonSettings
 
 RESULT, ROWS = "comparison.json", "comparison.parquet"

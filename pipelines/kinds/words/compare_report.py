@@ -13,13 +13,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quietcorpus.evaluation.calibration import Measured
-from quietcorpus.evaluation.equal_effect import epsilon_of, telling
-from quietcorpus.evaluation.tallies import WORDS_A_BLOCK
+from quietcorpus.evaluation.calibration import WORDS_A_BLOCK, Measured
+from quietcorpus.evaluation.distances import epsilon_of, telling
 from quietcorpus.indexes.words.manifest import IndexManifest
 
 from . import calibrate_report
-from .calibrate_plot import BLACK, BLUE, ORANGE, bands, plain, render, scale, tidy
+from .calibrate_report import BLACK, BLUE, ORANGE, bands, plain, render, scale, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

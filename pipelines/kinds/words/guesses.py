@@ -15,17 +15,18 @@ from scipy import stats
 
 from quietcorpus.evaluation.attacks.best_guess import (
     BestGuess,
+    TextPrior,
     adapted,
     computed,
     estimated,
+    guessed_together,
+    learnt,
     likeliest,
     success_bound,
+    zipf,
 )
-from quietcorpus.evaluation.attacks.inversion import zipf
 from quietcorpus.evaluation.attacks.linkage import Score
-from quietcorpus.evaluation.attacks.text_prior import TextPrior, guessed_together, learnt
 from quietcorpus.evaluation.attacks.tradeoff import BoundedRange, Curve, Outcomes
-from quietcorpus.evaluation.attacks.word_facts import Found, by_facts
 from quietcorpus.evaluation.attacks.word_laws import (
     DrawnLaw,
     Law,
@@ -37,7 +38,9 @@ from quietcorpus.evaluation.attacks.word_laws import (
     signs,
 )
 from quietcorpus.evaluation.attacks.word_linkage import (
+    Found,
     Originals,
+    by_facts,
     by_likelihood,
     by_points,
     classes,

@@ -12,8 +12,7 @@ import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.evaluation.calibration import choose_words, measure
-from quietcorpus.evaluation.recall import noisy_queries, recall
+from quietcorpus.evaluation.calibration import choose_words, measure, noisy_queries, recall
 from quietcorpus.evaluation.simulation import simulator
 from quietcorpus.indexes.search.faiss_library import faiss
 from quietcorpus.indexes.search.protocol import EXACT, Search, VectorSearch
@@ -26,23 +25,21 @@ from quietcorpus.mechanisms.accounting.guarantees import MetricPrivacy, Spending
 from quietcorpus.mechanisms.words.document_loss import WordLaw
 from quietcorpus.mechanisms.words.mechanism import WordMechanism
 from quietcorpus.mechanisms.words.registry import class_of
-from quietcorpus.transforms.artefacts.word_index import IndexSource
+from quietcorpus.transforms.artefacts.folders import IndexSource
 from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.privatizers.longest import Longest
-from quietcorpus.transforms.privatizers.words import WordsParameters, parts_read
+from quietcorpus.transforms.privatizers.words import Longest, WordsParameters, parts_read
 from quietcorpus.transforms.shards import Tally, Written
 
 from ...card import model as card
-from ...card.document_losses import DELTA, LENGTHS, DocumentBudget, document_losses
 from ...card.facts import problem_of
 from ...card.model import Meaning, MeasuredRecall, Spread, Typical
+from ...card.parameters import DELTA, LENGTHS, DocumentBudget, document_losses
 from ...card.weakness import Weakness, of_guarantee, of_words
-from ...jobs import noise
+from ...jobs import notices
 from ...jobs.job import Job, release_documents
 from ...jobs.kind import Account, Kind
 from ...prepare.distances import distance, matched, mean_interval
-from ...schema.search import searching
-from ...schema.tokenizers import tokenizer_of_index
+from ...schema.blocks import searching, tokenizer_of_index
 from ...schema.values import LARGEST_EPSILON
 from ...storage import places
 from .card import (
@@ -157,7 +154,7 @@ class WordsKind(Kind):
 
     @property
     def expected_noise(self) -> Sequence[str]:
-        return noise.of_words(self.meaning)
+        return notices.of_words(self.meaning)
 
     @property
     def sample_words(self) -> Sequence[str]:

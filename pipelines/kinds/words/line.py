@@ -21,8 +21,7 @@ from quietcorpus.indexes.search.protocol import Searching
 from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.indexes.words.word_index import WordIndex
 from quietcorpus.mechanisms.accounting.guarantees import round_up
-from quietcorpus.transforms.privatizers.longest import Longest
-from quietcorpus.transforms.privatizers.words import WordsParameters
+from quietcorpus.transforms.privatizers.words import Longest, WordsParameters
 
 from ...audit.inputs import LOSS, made_up_words
 from .laws import HeldIndex, Make, compared, counts_released, maker, reach_of, texts_released

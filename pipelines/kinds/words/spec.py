@@ -27,9 +27,8 @@ from quietcorpus.mechanisms.words.mechanism import OptionError, WordMechanism
 from quietcorpus.mechanisms.words.registry import classes, names, options, word_mechanism
 from quietcorpus.transforms.privatizers.words import engines_of
 
+from ...schema.blocks import SearchSpec, TokenizerSpec, unless_given
 from ...schema.mechanism import MechanismSpec
-from ...schema.search import SearchSpec, unless_given
-from ...schema.tokenizers import TokenizerSpec
 from ...schema.values import (
     Count,
     Delta,

@@ -13,12 +13,11 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from quietcorpus.evaluation.attacks.authorship import weighted
+from quietcorpus.evaluation.attacks.best_guess import by_frequency
 from quietcorpus.evaluation.attacks.facts import rare_terms
-from quietcorpus.evaluation.attacks.inversion import by_frequency
 from quietcorpus.evaluation.attacks.linkage import Score, agreeing, bag_cosines, cosines
 from quietcorpus.evaluation.attacks.word_linkage import Originals
-from quietcorpus.evaluation.classification import transferred
-from quietcorpus.evaluation.features import counted, split
+from quietcorpus.evaluation.classification import counted, split, transferred
 from quietcorpus.evaluation.results import Observation, classified, share_found
 from quietcorpus.evaluation.verdict import WHOLE
 from quietcorpus.evaluation.word_changes import semantic_similarity, unchanged_share, word_changes
@@ -26,9 +25,8 @@ from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.words import WordPrivatizer, WordsParameters
 
-from ...evaluate.corpus import texts_of
+from ...evaluate.corpus import Draw, drawn, texts_of
 from ...evaluate.definition import EXACT, NOTE, observed
-from ...evaluate.draws import Draw, drawn
 from ...evaluate.study import (
     FACTS,
     MOST_TOGETHER,

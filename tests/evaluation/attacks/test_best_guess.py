@@ -10,8 +10,13 @@ import numpy.typing as npt
 import pytest
 from scipy import optimize
 
-from quietcorpus.evaluation.attacks.best_guess import computed, estimated, likeliest, success_bound
-from quietcorpus.evaluation.attacks.inversion import zipf
+from quietcorpus.evaluation.attacks.best_guess import (
+    computed,
+    estimated,
+    likeliest,
+    success_bound,
+    zipf,
+)
 from quietcorpus.evaluation.attacks.word_laws import (
     DrawnLaw,
     PointNoise,

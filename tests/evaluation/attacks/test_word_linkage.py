@@ -18,7 +18,7 @@ from quietcorpus.evaluation.attacks.word_linkage import (
     by_points,
     classes,
 )
-from quietcorpus.evaluation.features import counted
+from quietcorpus.evaluation.classification import counted
 from quietcorpus.indexes.search.protocol import EXACT
 from quietcorpus.indexes.words.searches import code_search, vector_search
 from quietcorpus.mechanisms.words.word_exponential import WordExponential

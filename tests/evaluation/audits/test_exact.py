@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from dp_accounting import get_epsilon_gaussian
 
-from quietcorpus.evaluation.audits.accounting import epsilon_recomputed
 from quietcorpus.evaluation.audits.exact import (
     Unresolved,
     draws_loss,
+    epsilon_recomputed,
     log_masses,
     loss,
     noise_masses,

@@ -10,16 +10,20 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from quietcorpus.evaluation.audits.accounting import normal_epsilon
-from quietcorpus.evaluation.audits.events import Measure, best_event, deviations, log_ratio
+from quietcorpus.evaluation.audits.exact import normal_epsilon
 from quietcorpus.evaluation.audits.lower_bound import (
+    Measure,
+    best_event,
     chance_at_least,
+    deviations,
     epsilon_at_least,
     gaussian_epsilon_at_least,
+    learnt_scores,
+    log_ratio,
     measure_at_least,
     rate_at_least,
+    scores,
 )
-from quietcorpus.evaluation.audits.scores import learnt_scores, scores
 
 ALPHA = 1e-6
 RNG = np.random.default_rng()

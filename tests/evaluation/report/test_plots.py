@@ -9,8 +9,8 @@ import pytest
 import report_content as made
 from report_content import figure
 
-from quietcorpus.evaluation.report import curves, plots, svg
-from quietcorpus.evaluation.report.figures import MeasureFigures, by_measure
+from quietcorpus.evaluation.report import plots
+from quietcorpus.evaluation.report.wording import MeasureFigures, by_measure
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         axes.extend(drawing.axes)
         return ""
 
-    monkeypatch.setattr(svg, "inline", keep)
+    monkeypatch.setattr(plots, "inline", keep)
     return axes
 
 
@@ -88,7 +88,7 @@ def test_a_curve_goes_through_its_figures_in_order(drawn: list[Any]) -> None:
         for epsilon, mean in (("10", 0.9), ("1", 0.3), ("2", 0.5))
     ]
     own = [figure("m", "release", 0.5, 0.1), figure("m", "ceiling", 0.95)]
-    curves.curve(measured(*own, *swept), "name")
+    plots.curve(measured(*own, *swept), "name")
     (line,) = drawn[0].containers
     assert points(line) == [(1, 0.3), (2, 0.5), (10, 0.9)]
     assert np.allclose(ends(line, 1), [[0.25, 0.35], [0.45, 0.55], [0.85, 0.95]])
@@ -111,7 +111,7 @@ def test_a_curve_goes_through_its_figures_in_order(drawn: list[Any]) -> None:
 def test_marks_stand_where_they_can_be_read(
     drawn: list[Any], values: tuple[str, ...], scale: str, places: list[float]
 ) -> None:
-    curves.curve(measured(*(figure("m", "release", 0.5, epsilon=each) for each in values)), "name")
+    plots.curve(measured(*(figure("m", "release", 0.5, epsilon=each) for each in values)), "name")
     assert drawn[0].get_xscale() == scale
     assert [x for x, _ in points(drawn[0].containers[0])] == places
     assert [tick.get_text() for tick in drawn[0].get_xticklabels()] == list(values)
@@ -119,7 +119,7 @@ def test_marks_stand_where_they_can_be_read(
 
 def test_one_value_written_in_two_ways_stands_in_one_place(drawn: list[Any]) -> None:
     swept = [figure("m", "release", 0.5, epsilon=each) for each in ("5", "5.0")]
-    curves.curve(measured(*swept), "name")
+    plots.curve(measured(*swept), "name")
     assert points(drawn[0].containers[0]) == [(5, 0.5), (5, 0.5)]
 
 
@@ -129,7 +129,7 @@ def test_other_keys_make_a_line_each_against_epsilon(drawn: list[Any]) -> None:
         for size in ("100", "200")
         for epsilon in ("1", "2")
     ]
-    curves.curve(measured(*swept), "name")
+    plots.curve(measured(*swept), "name")
     assert [each.get_label() for each in drawn[0].containers] == ["size = 100", "size = 200"]
     assert [points(each) for each in drawn[0].containers] == [
         [(1, 0.1), (2, 0.1)],
@@ -145,7 +145,7 @@ def test_points_of_variants_make_a_line_each_against_their_numbers(drawn: list[A
         for name in ("madlib", "brr")
         for at in ("10", "6")
     ]
-    curves.curve(measured(*swept, figure("m", "release", 0.9, compare="plain")), "name")
+    plots.curve(measured(*swept, figure("m", "release", 0.9, compare="plain")), "name")
     assert [each.get_label() for each in drawn[0].containers] == ["madlib", "brr"]
     assert [points(each) for each in drawn[0].containers] == [[(6, 0.06), (10, 0.1)]] * 2
     assert drawn[0].get_xlabel() == "at"
@@ -157,20 +157,20 @@ def test_a_long_legend_leaves_room_for_the_lines(
 ) -> None:
     # Kills: a height of its own, from which the legend of 13 settings took all that lines need.
     sizes: list[float] = []
-    inline = svg.inline
+    inline = plots.inline
 
     def keep(drawing: Any, *given: str) -> str:
         written = inline(drawing, *given)  # a warning that nothing is left is an error in tests
         sizes.append(drawing.axes[0].get_position().height * drawing.get_figheight())
         return written
 
-    monkeypatch.setattr(svg, "inline", keep)
+    monkeypatch.setattr(plots, "inline", keep)
     swept = [
         figure("m", "release", 0.5, epsilon=epsilon, map=f"map {line}")
         for line in range(lines)
         for epsilon in ("1", "2")
     ]
-    assert curves.curve(measured(*swept), "name")
+    assert plots.curve(measured(*swept), "name")
     assert sizes[0] > 1.2  # inches
 
 
@@ -182,7 +182,7 @@ def test_what_no_setting_changes_is_a_line_across(drawn: list[Any]) -> None:
         for epsilon in ("1", "2")
     ]
     own = [figure("m", who, 0.3, 0.1) for who in ("release", "noise", "original")]
-    curves.curve(measured(*swept, *own), "name")
+    plots.curve(measured(*swept, *own), "name")
     across = [line.get_label() for line in drawn[0].lines if len(set(line.get_ydata())) == 1]
     assert {"this release", "original text"} <= set(across)
     names = drawn[0].get_legend_handles_labels()[1]

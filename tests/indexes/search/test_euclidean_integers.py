@@ -12,10 +12,14 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from onnx import TensorProto, helper
 
-from quietcorpus.indexes.search import euclidean_integers, integer_product
+from quietcorpus.indexes.search import euclidean_integers
 from quietcorpus.indexes.search.euclidean import EuclideanSearch, score_error
-from quietcorpus.indexes.search.euclidean_integers import FEWEST_QUERIES, IntegerSearch
-from quietcorpus.indexes.search.integer_product import GRAPH, IntegerProduct
+from quietcorpus.indexes.search.euclidean_integers import (
+    FEWEST_QUERIES,
+    GRAPH,
+    IntegerProduct,
+    IntegerSearch,
+)
 from quietcorpus.indexes.search.protocol import EXACT
 from quietcorpus.indexes.words.searches import vector_search
 
@@ -130,7 +134,7 @@ def test_without_the_library_the_words_are_the_same(monkeypatch: pytest.MonkeyPa
     # Kills: an engine that needs it.
     vectors, queries = normal(3000, 20), normal(300, 20, scale=5)
     expected = EuclideanSearch(vectors).nearest(queries)
-    integer_product._session.cache_clear()
+    euclidean_integers._session.cache_clear()
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     np.testing.assert_array_equal(IntegerSearch(vectors).nearest(queries), expected)
     monkeypatch.setattr("quietcorpus.indexes.words.searches.is_installed", lambda: False)

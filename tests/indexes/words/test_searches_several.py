@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from noisy_queries import clustered
 
-from quietcorpus.indexes.search import euclidean, faiss_flat
+from quietcorpus.indexes.search import euclidean, faiss_search
 from quietcorpus.indexes.search.euclidean import EuclideanSearch
 from quietcorpus.indexes.search.euclidean_integers import IntegerSearch
-from quietcorpus.indexes.search.faiss_flat import FlatSearch
-from quietcorpus.indexes.search.faiss_ivf import ListSearch
+from quietcorpus.indexes.search.faiss_search import FlatSearch, ListSearch
 from quietcorpus.indexes.search.inverted_lists import around
 from quietcorpus.indexes.search.protocol import VectorSearch
 
@@ -94,7 +93,7 @@ def test_a_batch_may_be_cut_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     vectors = clustered(200, 5)
     queries = clustered(100, 5)
     monkeypatch.setattr(euclidean, "_QUERIES_AT_ONCE", 17)
-    monkeypatch.setattr(faiss_flat, "_QUERIES_AT_ONCE", 23)
+    monkeypatch.setattr(faiss_search, "_QUERIES_AT_ONCE", 23)
     for engine in ("exact", "faiss-flat"):
         check(engine, vectors, queries)
 

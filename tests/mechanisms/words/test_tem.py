@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from drawn_words import APART, DECLINES, EPSILON, PLACES, ROOM, WORDS, law
 
-from quietcorpus.indexes.search.within import Within
+from quietcorpus.indexes.search.euclidean import Within
 from quietcorpus.mechanisms.words.distance_draws import DistanceDraws
 from quietcorpus.mechanisms.words.mechanism import OptionError
 from quietcorpus.mechanisms.words.registry import word_mechanism

@@ -15,7 +15,7 @@ from machine import SURE
 
 from quietcorpus.evaluation.audits.findings import Exact, run
 from quietcorpus.pipelines.audit.audit import audit, audits_of, lines, refuse
-from quietcorpus.pipelines.card.document_losses import DocumentBudget
+from quietcorpus.pipelines.card.parameters import DocumentBudget
 from quietcorpus.pipelines.kinds.words import job as word_meaning
 from quietcorpus.pipelines.schema.loading import load_spec
 from quietcorpus.transforms.errors import InputError, StageError
@@ -23,7 +23,7 @@ from quietcorpus.transforms.errors import InputError, StageError
 if TYPE_CHECKING:
     from conftest import Workspace
 
-COMMAND = "from quietcorpus.cli.audit import audit; audit()"
+COMMAND = "from quietcorpus.cli.evidence import audit; audit()"
 HISTOGRAM = {
     "kind": "histogram",
     "precision": 3,
@@ -383,7 +383,7 @@ def test_a_loss_without_bound_is_written_as_the_largest_float(
 ) -> None:
     # Kills: Infinity in the file, which no JSON parser must read; a pass.
     monkeypatch.setattr(
-        "quietcorpus.pipelines.kinds.histogram.token_checks.selection_loss", lambda _: float("inf")
+        "quietcorpus.pipelines.kinds.histogram.checks.selection_loss", lambda _: float("inf")
     )
     output = workspace.folder / "audited"
     found = audit(load_spec(spec_of(workspace, HISTOGRAM)), str(output), draws=1000)

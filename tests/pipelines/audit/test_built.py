@@ -20,8 +20,7 @@ from quietcorpus.mechanisms.votes.votes import Votes
 from quietcorpus.pipelines.audit import built
 from quietcorpus.pipelines.kinds.word_embeddings.spec import WordEmbeddingsSpec
 from quietcorpus.pipelines.runners.engine import Engine
-from quietcorpus.pipelines.terminal.observer import Observer
-from quietcorpus.pipelines.terminal.progress import Steps
+from quietcorpus.pipelines.terminal.progress import Observer, Steps
 
 SPEC = WordEmbeddingsSpec.model_validate(
     {

@@ -12,10 +12,8 @@ import pytest
 
 from quietcorpus.evaluation.audits.one_run import Guesses, guess
 from quietcorpus.mechanisms.accounting.guarantees import DocumentPrivacy
-from quietcorpus.pipelines.canaries.canaries import Effort, lines, refuse, verdict_of
-from quietcorpus.pipelines.canaries.copy import copied
-from quietcorpus.pipelines.canaries.game import Document, Game, apart_of
-from quietcorpus.pipelines.canaries.plan import planned
+from quietcorpus.pipelines.canaries.canaries import Effort, lines, planned, refuse, verdict_of
+from quietcorpus.pipelines.canaries.game import Document, Game, apart_of, copied
 from quietcorpus.pipelines.schema.loading import load_spec
 from quietcorpus.transforms.errors import StageError
 from quietcorpus.transforms.reading.sources import batches

@@ -19,8 +19,8 @@ from tampering import edit_card, refused
 
 import quietcorpus as qc
 from quietcorpus.pipelines.card import page
-from quietcorpus.pipelines.card.example import example
-from quietcorpus.pipelines.card.opening import blocks
+from quietcorpus.pipelines.card.page import example
+from quietcorpus.pipelines.card.readme import blocks
 from quietcorpus.pipelines.card.verify import read_card
 from quietcorpus.transforms.shards import Written
 

@@ -22,14 +22,13 @@ from tampering import edit_card, redress, refused, restate
 import quietcorpus as qc
 from quietcorpus.mechanisms.accounting.guarantees import Spending, UserPrivacy
 from quietcorpus.pipelines.card import limits, readme
-from quietcorpus.pipelines.card.document_losses import LENGTHS, Weights, document_losses
 from quietcorpus.pipelines.card.model import Card
+from quietcorpus.pipelines.card.parameters import LENGTHS, Weights, document_losses
 from quietcorpus.pipelines.card.statements import guarantee as guarantee_of
 from quietcorpus.pipelines.card.statements import stated
 from quietcorpus.pipelines.card.verify import verified
 from quietcorpus.pipelines.storage import files as storage
-from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.names import is_plain, look_alike
+from quietcorpus.transforms.errors import InputError, is_plain, look_alike
 
 Change = Callable[[dict[str, Any]], Any]
 PERSON = "epsilon is .01 for every person"

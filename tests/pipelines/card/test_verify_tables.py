@@ -24,7 +24,7 @@ from quietcorpus.pipelines.kinds.bag_of_words import card as bags
 from quietcorpus.pipelines.release.release import release as run
 from quietcorpus.pipelines.runners.engine import Engine
 from quietcorpus.pipelines.schema.loading import load_spec
-from quietcorpus.transforms.names import is_plain
+from quietcorpus.transforms.errors import is_plain
 from quietcorpus.transforms.shards import data_file, write_row_groups
 
 Change = Callable[[Path], Any]

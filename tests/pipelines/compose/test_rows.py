@@ -15,7 +15,7 @@ from composed import SEEN, Doc, as_documents, doc, run, written
 
 from quietcorpus.beam import LearnEmbeddings, PrivatizeBags, ReleaseHistogram, SelectVocabulary
 from quietcorpus.pipelines.compose.rows import DoubtKept
-from quietcorpus.pipelines.jobs.kept_columns import SAMPLE
+from quietcorpus.pipelines.jobs.notices import SAMPLE
 from quietcorpus.transforms.composed.release import AsRows
 from quietcorpus.transforms.errors import InputError
 

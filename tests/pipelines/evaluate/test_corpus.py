@@ -16,11 +16,11 @@ from quietcorpus.pipelines.evaluate.comparison import Comparison
 from quietcorpus.pipelines.evaluate.corpus import (
     Columns,
     Sample,
+    _places,
     sample,
     strings,
     texts_of,
 )
-from quietcorpus.pipelines.evaluate.draws import _places
 from quietcorpus.pipelines.evaluate.study import LEAST_OF_CLASS, authors, labelled
 from quietcorpus.transforms.errors import InputError
 

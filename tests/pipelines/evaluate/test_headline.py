@@ -9,9 +9,8 @@ import pytest
 from report_content import figure
 
 from quietcorpus.pipelines.card.weakness import Weakness
-from quietcorpus.pipelines.evaluate.findings import Findings
+from quietcorpus.pipelines.evaluate.findings import COUNT, Findings, key_numbers
 from quietcorpus.pipelines.evaluate.headline import headline
-from quietcorpus.pipelines.evaluate.key_numbers import COUNT, key_numbers
 from quietcorpus.pipelines.evaluate.recommendations import RULES
 
 PROMISE = ("245 times", "is the most by which somebody's odds change as to a case")

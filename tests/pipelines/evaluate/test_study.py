@@ -17,9 +17,8 @@ from quietcorpus.evaluation.attacks.linkage import Score, linked, linked_togethe
 from quietcorpus.evaluation.attacks.tradeoff import Outcomes
 from quietcorpus.evaluation.results import FAMILY, MeasuredDraw, figures
 from quietcorpus.mechanisms.accounting.guarantees import LimitedPrecision
-from quietcorpus.pipelines.evaluate.corpus import Columns, sample
+from quietcorpus.pipelines.evaluate.corpus import Bins, Columns, Draw, sample
 from quietcorpus.pipelines.evaluate.definition import Stage
-from quietcorpus.pipelines.evaluate.draws import Bins, Draw
 from quietcorpus.pipelines.evaluate.study import (
     BY_LAW,
     FACTS,

@@ -23,9 +23,8 @@ import quietcorpus as qc
 from quietcorpus.mechanisms.accounting.guarantees import MetricPrivacy
 from quietcorpus.mechanisms.words.madlib import Madlib
 from quietcorpus.pipelines.card.verify import read_card
-from quietcorpus.pipelines.exports import datasheet
-from quietcorpus.pipelines.exports.forms import FORMS
-from quietcorpus.pipelines.exports.sp800_226 import components
+from quietcorpus.pipelines.exports import forms
+from quietcorpus.pipelines.exports.forms import FORMS, components
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -211,8 +210,8 @@ def test_a_datasheet_has_every_part_and_says_what_is_not_known(golden: Path, nam
     ]
     for line in read_card(str(release)).guarantee.not_protected:
         assert f"- {line}\n" in page
-    assert f"**Under what licence or terms?** {datasheet.UNKNOWN}\n" in page
-    assert f"**Who created it, and on whose behalf?** {datasheet.UNKNOWN}\n" in page
+    assert f"**Under what licence or terms?** {forms.UNKNOWN}\n" in page
+    assert f"**Who created it, and on whose behalf?** {forms.UNKNOWN}\n" in page
     told = qc.export_card(release, "datasheet", curator="Bureau")
     assert "**Who created it, and on whose behalf?** Bureau\n" in told
 

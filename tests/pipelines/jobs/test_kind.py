@@ -15,7 +15,7 @@ import pytest
 from audited_releases import NAMES, released_here
 from golden_releases import HERE, INDEXED, KINDS, publish, spec_of
 
-from quietcorpus.pipelines.card.document_losses import DocumentBudget, Noise
+from quietcorpus.pipelines.card.parameters import DocumentBudget, Noise
 from quietcorpus.pipelines.jobs.kind import Kind, prepare
 from quietcorpus.pipelines.kinds.words.job import WordsKind
 from quietcorpus.pipelines.kinds.words.spec import WordsSpec

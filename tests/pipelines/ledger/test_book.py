@@ -27,7 +27,7 @@ from quietcorpus.mechanisms.accounting.guarantees import LimitedPrecision, Sente
 from quietcorpus.pipelines.ledger import chain
 from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.caps import Charge, Cost
-from quietcorpus.pipelines.ledger.disjoint import Partition
+from quietcorpus.pipelines.ledger.records import Partition
 from quietcorpus.transforms.errors import InputError
 
 

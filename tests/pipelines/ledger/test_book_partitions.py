@@ -23,11 +23,10 @@ from ledger_requests import (
     request,
 )
 
-from quietcorpus.pipelines.ledger import tables
+from quietcorpus.pipelines.ledger import views
 from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.caps import Charge
-from quietcorpus.pipelines.ledger.disjoint import Partition, Sort
-from quietcorpus.pipelines.ledger.records import Reservation
+from quietcorpus.pipelines.ledger.records import Partition, Reservation, Sort
 from quietcorpus.transforms.errors import InputError, StageError
 
 
@@ -214,7 +213,7 @@ def test_older_partitions_are_read_and_add_up(place: str, sort: Sort) -> None:
     made_older(place)
     ledger = Ledger.open(place)
     assert ledger.state.used(0) == Charge(Fraction(12))
-    (shown,) = tables.accounts(ledger)["accounts"]
+    (shown,) = views.accounts(ledger)["accounts"]
     assert (shown["used"]["epsilon_exact"], shown["left"]["epsilon_exact"]) == ("12", "0")
     for other in (CASES, DECLARED):
         with Refused(place, "^ledger.partition: other partitions are added up, for want of ids"):

@@ -22,13 +22,12 @@ from quietcorpus.mechanisms.accounting.guarantees import (
     SentencePrivacy,
     UserPrivacy,
 )
-from quietcorpus.pipelines.ledger import tables
-from quietcorpus.pipelines.ledger.balances import balances
+from quietcorpus.pipelines.ledger import views
 from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.caps import Charge, Cost, Terms, as_terms
-from quietcorpus.pipelines.ledger.disjoint import Partition, Sort
-from quietcorpus.pipelines.ledger.records import Opening, Unreadable, parse, schema
-from quietcorpus.pipelines.ledger.request import Request
+from quietcorpus.pipelines.ledger.records import Opening, Partition, Sort, Unreadable, parse, schema
+from quietcorpus.pipelines.ledger.refusals import Request
+from quietcorpus.pipelines.ledger.views import balances
 from quietcorpus.transforms.errors import CapReached, InputError
 
 MILLIONTH = Fraction(1, 10**6)
@@ -89,11 +88,11 @@ def test_what_is_used_is_the_curve_of_the_sum(tmp_path: Path) -> None:
     assert Fraction(balance.used.epsilon) >= stated.epsilon
     assert Fraction(balance.left.epsilon) <= 4 - stated.epsilon
     assert balance.share == pytest.approx(float(rho / ledger.state.caps[0].most.rho))
-    (account,) = tables.accounts(ledger)["accounts"]
+    (account,) = views.accounts(ledger)["accounts"]
     assert account["composition"] == "gaussian"
     assert Fraction(account["rho"]["used"]) == rho
     assert Fraction(account["rho"]["left"]) == ledger.state.caps[0].most.rho - rho
-    lines = "\n".join(tables.account_lines(tables.accounts(ledger)))
+    lines = "\n".join(views.account_lines(views.accounts(ledger)))
     assert "filter    user-level privacy: gaussian, rho 0.150052 of" in lines
 
 

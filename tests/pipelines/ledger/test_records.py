@@ -22,14 +22,15 @@ from quietcorpus.mechanisms.accounting.guarantees import (
 from quietcorpus.mechanisms.words.brr import BinaryRandomizedResponse
 from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.caps import Cost, Terms
-from quietcorpus.pipelines.ledger.disjoint import Partition, Sort
 from quietcorpus.pipelines.ledger.records import (
     Cancellation,
     Commit,
     ComparedIds,
     Opening,
+    Partition,
     Refusal,
     Reservation,
+    Sort,
     Unreadable,
     digest,
     drafted,
@@ -37,7 +38,7 @@ from quietcorpus.pipelines.ledger.records import (
     parse,
     schema,
 )
-from quietcorpus.pipelines.ledger.request import Request
+from quietcorpus.pipelines.ledger.refusals import Request
 
 INDEX = "0123456789abcdef" * 4
 CAPS: list[dict[str, Any]] = [

@@ -22,10 +22,10 @@ from quietcorpus.mechanisms.accounting.guarantees import (
     UserPrivacy,
 )
 from quietcorpus.mechanisms.words.madlib import Madlib
-from quietcorpus.pipelines.ledger import tables
+from quietcorpus.pipelines.ledger import views
 from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.caps import Charge, Cost, Terms
-from quietcorpus.pipelines.ledger.plan import plan
+from quietcorpus.pipelines.ledger.plans import plan
 from quietcorpus.pipelines.ledger.records import (
     Cancellation,
     Charged,
@@ -34,7 +34,7 @@ from quietcorpus.pipelines.ledger.records import (
     Refusal,
     Reservation,
 )
-from quietcorpus.pipelines.ledger.request import Request
+from quietcorpus.pipelines.ledger.refusals import Request
 from quietcorpus.pipelines.ledger.state import Impossible, State
 from quietcorpus.transforms.errors import InputError
 
@@ -47,11 +47,11 @@ def ledger_of(state: State) -> Ledger:
 
 def assert_not_less(state: State, exact: Fraction, cap: Fraction) -> None:
     """Assert that a reported sum, as number and text, errs against the publisher and by little."""
-    (content,) = tables.accounts(ledger_of(state))["accounts"]
+    (content,) = views.accounts(ledger_of(state))["accounts"]
     assert Fraction(content["used"]["epsilon_exact"]) == exact
     assert Fraction(content["left"]["epsilon_exact"]) == cap - exact
     assert exact <= Fraction(content["used"]["epsilon"]) <= exact * (1 + Fraction(1, 10**15))
-    lines = tables.account_lines(tables.accounts(ledger_of(state)))
+    lines = views.account_lines(views.accounts(ledger_of(state)))
     (line,) = (one for one in lines if one.startswith(state.caps[0].title))
     said = [part.split()[0].rstrip(",") for part in line.split("epsilon ")[1:]]
     cap_text, used_text, left_text = (Fraction(Decimal(number)) for number in said)

@@ -48,12 +48,12 @@ from quietcorpus.mechanisms.accounting.guarantees import (
 from quietcorpus.mechanisms.words.madlib import Madlib
 from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.caps import Cost, Terms
-from quietcorpus.pipelines.ledger.disjoint import Partition
 from quietcorpus.pipelines.ledger.records import (
+    Partition,
     Reservation,
     new_nonce,
 )
-from quietcorpus.pipelines.ledger.request import Request
+from quietcorpus.pipelines.ledger.refusals import Request
 from quietcorpus.transforms.errors import InputError
 
 MEMORY = next((place for place in ("/dev/shm",) if Path(place).is_dir()), None)

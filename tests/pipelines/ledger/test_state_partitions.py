@@ -20,12 +20,13 @@ from ledger_states import (
 
 from quietcorpus.mechanisms.accounting.guarantees import LimitedPrecision, UserPrivacy
 from quietcorpus.pipelines.ledger.caps import Charge, Cost
-from quietcorpus.pipelines.ledger.disjoint import Partition, Sort
 from quietcorpus.pipelines.ledger.records import (
     Cancellation,
     Commit,
     ComparedIds,
+    Partition,
     Refusal,
+    Sort,
 )
 from quietcorpus.pipelines.ledger.state import Impossible
 from quietcorpus.transforms.errors import InputError

@@ -70,7 +70,7 @@ def test_what_is_found_is_in_the_report(
     public = str(workspace.folder / "public.parquet")
     near = {"file": public, "match": "near", "short": False, "documents": 1}
     assert found["texts"] == [
-        near | {"row": 2, "documents": job.reports.MOST_DOCUMENTS},
+        near | {"row": 2, "documents": job.MOST_DOCUMENTS},
         *(near | {"row": row} for row in range(3, 7)),
         near | {"row": 7, "match": "equal"},
         near | {"row": 8, "match": "equal", "short": True},
@@ -122,7 +122,7 @@ def test_the_order_of_documents_does_not_matter(
     workspace.parquet({"text": texts}, row_group_size=1)
     first = check([DOCUMENTS[0], *OTHERS], "first.json")
     assert check([DOCUMENTS[0], *OTHERS], "second.json") == first
-    assert [one["documents"] for one in first["texts"]] == [job.reports.MOST_DOCUMENTS]
+    assert [one["documents"] for one in first["texts"]] == [job.MOST_DOCUMENTS]
 
 
 def test_the_terminal_tells_a_verdict_and_no_more(workspace: Workspace) -> None:

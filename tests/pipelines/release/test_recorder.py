@@ -14,8 +14,8 @@ import pytest
 from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.caps import as_terms
 from quietcorpus.pipelines.release import recorder
+from quietcorpus.pipelines.release.describe import schema
 from quietcorpus.pipelines.release.recorder import recorded
-from quietcorpus.pipelines.release.summary import schema
 from quietcorpus.pipelines.runners.engine import GraphIsValid
 from quietcorpus.pipelines.schema.loading import as_spec
 from quietcorpus.pipelines.schema.spec import Spec

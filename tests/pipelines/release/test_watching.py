@@ -11,18 +11,17 @@ import pytest
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.release import watching
 from quietcorpus.pipelines.release.watching import Watch
-from quietcorpus.pipelines.terminal.observer import Numbers, Observer
-from quietcorpus.pipelines.terminal.progress import Steps
-from quietcorpus.transforms import reports
+from quietcorpus.pipelines.terminal.progress import Numbers, Observer, Steps
+from quietcorpus.transforms import metrics
+from quietcorpus.transforms.metrics import Reports
 from quietcorpus.transforms.outages import Requests
-from quietcorpus.transforms.reports import Reports
 
 KEY = ReleaseKey(os.urandom(32))
 
 
 @pytest.fixture(autouse=True)
 def new_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reports, "_reports", {})
+    monkeypatch.setattr(metrics, "_reports", {})
     monkeypatch.setattr(Requests, "repeated", 0)
     monkeypatch.setattr(watching.Pace, "said", lambda *_: "pace")
 
@@ -96,6 +95,6 @@ def test_the_end_tells_what_was_done_again(
     def fails(*_: object) -> None:
         raise OSError("private")
 
-    monkeypatch.setattr(reports.FileSystems, "match", fails)
+    monkeypatch.setattr(metrics.FileSystems, "match", fails)
     seen.end()
     assert len(caplog.messages) == 1

@@ -13,8 +13,7 @@ from quietcorpus.pipelines.runners.beam_patches import (
     out_of_reach,
     progress_reported,
 )
-from quietcorpus.pipelines.terminal.observer import Observer
-from quietcorpus.pipelines.terminal.progress import Steps
+from quietcorpus.pipelines.terminal.progress import Observer, Steps
 
 HANDLER = SimpleNamespace(control_conn=None, worker_id="worker")
 

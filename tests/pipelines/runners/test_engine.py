@@ -16,8 +16,7 @@ from apache_beam.transforms.environments import python_sdk_dependencies
 from scripts import run_in
 
 from quietcorpus.pipelines.runners.engine import Engine, translated
-from quietcorpus.pipelines.terminal.observer import Observer
-from quietcorpus.pipelines.terminal.progress import Steps
+from quietcorpus.pipelines.terminal.progress import Observer, Steps
 from quietcorpus.transforms.errors import (
     UNREDACTED,
     InputError,

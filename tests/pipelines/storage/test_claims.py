@@ -15,10 +15,17 @@ import pytest
 from machine import wait_until
 from s3_server import BUCKET, S3Server
 
-from quietcorpus.pipelines.storage import claims, leases, stores
-from quietcorpus.pipelines.storage.claims import MASTER_KEY, Claim, Run, claim_of, patterns, take
+from quietcorpus.pipelines.storage import claims, stores
+from quietcorpus.pipelines.storage.claims import (
+    MASTER_KEY,
+    Claim,
+    Lease,
+    Run,
+    claim_of,
+    patterns,
+    take,
+)
 from quietcorpus.pipelines.storage.files import exists, write_bytes
-from quietcorpus.pipelines.storage.leases import Lease
 from quietcorpus.transforms.errors import ClaimHeld, InputError
 
 pytestmark = pytest.mark.slow  # they wait for a claim to grow stale
@@ -33,7 +40,7 @@ RACERS = 8
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claims, "STALE_SECONDS", STALE_SECONDS)
-    monkeypatch.setattr(leases, "BEAT_SECONDS", 0.2)
+    monkeypatch.setattr(claims, "BEAT_SECONDS", 0.2)
 
 
 @contextmanager

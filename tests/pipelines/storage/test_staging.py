@@ -15,7 +15,7 @@ from quietcorpus.pipelines.storage.staging import (
     shards_written,
     staging_area,
 )
-from quietcorpus.transforms.finished import records_in
+from quietcorpus.transforms.staged import records_in
 
 
 def test_shards_are_counted_once_each(tmp_path: Path) -> None:

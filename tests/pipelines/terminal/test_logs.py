@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from quietcorpus.pipelines.terminal import logs
-from quietcorpus.pipelines.terminal.failures import guarded
+from quietcorpus.pipelines.terminal.logs import guarded
 from quietcorpus.transforms.errors import InputError
 
 SECRET = "the patient's name"

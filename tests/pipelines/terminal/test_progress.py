@@ -10,8 +10,7 @@ import pytest
 from machine import wait_until
 
 from quietcorpus.pipelines.terminal import progress
-from quietcorpus.pipelines.terminal.duration import duration, rate
-from quietcorpus.pipelines.terminal.progress import Display, Pace, Steps
+from quietcorpus.pipelines.terminal.progress import Display, Pace, Steps, duration, rate
 
 
 class Clock:

@@ -12,9 +12,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from quietcorpus.cli import command as module
-from quietcorpus.cli.command import command, on_failure
+from quietcorpus.cli.command import command, on_failure, quiet_option
 from quietcorpus.cli.main import main
-from quietcorpus.cli.options import quiet_option
 from quietcorpus.transforms.errors import InputError, StageError
 
 

@@ -19,7 +19,7 @@ from s3_proxy import Proxy
 from s3_server import S3Server
 
 from quietcorpus.transforms.artefacts import folders
-from quietcorpus.transforms.artefacts.word_index import IndexSource
+from quietcorpus.transforms.artefacts.folders import IndexSource
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

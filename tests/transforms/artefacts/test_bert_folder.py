@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 
 from quietcorpus.transforms.artefacts.encoder import EncoderSource, Runtime
 from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.temporary import one_torch_thread
+from quietcorpus.transforms.threads import one_torch_thread
 
 POSITIONS = 40
 OWN, TRANSFORMER = "config_sentence_transformers.json", "sentence_bert_config.json"

@@ -20,7 +20,7 @@ from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.mechanisms.bags.bag_of_words import Accounting
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.words.registry import word_mechanism
-from quietcorpus.transforms.artefacts.word_index import IndexSource
+from quietcorpus.transforms.artefacts.folders import IndexSource
 from quietcorpus.transforms.codebook import Codebook
 from quietcorpus.transforms.composed.fields import canonical
 from quietcorpus.transforms.privatizers.bags import BagOfWordsParameters, BagPrivatizer

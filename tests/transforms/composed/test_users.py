@@ -19,7 +19,7 @@ from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
 from quietcorpus.transforms.composed import users as module
 from quietcorpus.transforms.reading.documents import Documents
 from quietcorpus.transforms.users.cooccurrence import Cooccurrences
-from quietcorpus.transforms.users.sparse_sums import unpack
+from quietcorpus.transforms.users.shards import unpack
 from quietcorpus.transforms.users.user_vocabulary import BoundWords
 from quietcorpus.transforms.users.users import NO_BUDGET, BoundedUsers, BoundShare
 

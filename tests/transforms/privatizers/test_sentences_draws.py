@@ -49,8 +49,8 @@ from quietcorpus.indexes.documents.candidates import save
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.sentences import projected_mean, truncation
 from quietcorpus.mechanisms.sentences.truncation import Box
-from quietcorpus.transforms.artefacts.candidates import CandidatesSource
 from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
+from quietcorpus.transforms.artefacts.folders import CandidatesSource
 from quietcorpus.transforms.privatizers.sentences import SentencePrivatizer, ball
 
 

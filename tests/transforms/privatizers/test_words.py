@@ -27,8 +27,7 @@ from quietcorpus.mechanisms.accounting.guarantees import MetricPrivacy
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.words.mechanism import WordMechanism
 from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.privatizers.longest import Longest
-from quietcorpus.transforms.privatizers.words import WordPrivatizer, WordsParameters
+from quietcorpus.transforms.privatizers.words import Longest, WordPrivatizer, WordsParameters
 
 
 @BOTH

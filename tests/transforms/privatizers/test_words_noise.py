@@ -33,9 +33,8 @@ from quietcorpus.indexes.words.word_index import contents, open_index, save
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.words.mechanism import WordMechanism
 from quietcorpus.mechanisms.words.vickrey import Vickrey
-from quietcorpus.transforms.artefacts.word_index import IndexSource
-from quietcorpus.transforms.privatizers.longest import Longest
-from quietcorpus.transforms.privatizers.words import WordPrivatizer, parts_read
+from quietcorpus.transforms.artefacts.folders import IndexSource
+from quietcorpus.transforms.privatizers.words import Longest, WordPrivatizer, parts_read
 
 
 @BOTH

@@ -14,7 +14,7 @@ import pytest
 from noisy_queries import clustered
 
 from quietcorpus.indexes.search import inverted_lists
-from quietcorpus.indexes.search.faiss_ivf import ListSearch
+from quietcorpus.indexes.search.faiss_search import ListSearch
 from quietcorpus.indexes.search.protocol import EXACT, SearchEngine, Searching
 from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.indexes.words.manifest import METRICS, IndexManifest
@@ -22,7 +22,7 @@ from quietcorpus.indexes.words.word_index import WordIndex
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.words import madlib
 from quietcorpus.mechanisms.words.registry import word_mechanism
-from quietcorpus.transforms.artefacts.word_index import IndexSource
+from quietcorpus.transforms.artefacts.folders import IndexSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.words import WordPrivatizer, WordsParameters
 from quietcorpus.transforms.reading.documents import Documents

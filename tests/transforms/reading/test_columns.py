@@ -29,8 +29,8 @@ from released_files import released_file
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.columns import is_as_read
 from quietcorpus.transforms.reading.documents import Corpus
+from quietcorpus.transforms.reading.identifiers import as_text, spelled
 from quietcorpus.transforms.reading.sources import plan, read
-from quietcorpus.transforms.reading.spelling import as_text, spelled
 
 FORMS = ("parquet", "file", "stream")
 DOCUMENT = ROOT / "docs" / "reference" / "types.md"

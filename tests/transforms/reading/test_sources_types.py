@@ -12,8 +12,8 @@ import pytest
 
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import Corpus, Documents, Plan
+from quietcorpus.transforms.reading.identifiers import spelled
 from quietcorpus.transforms.reading.sources import plan, read
-from quietcorpus.transforms.reading.spelling import spelled
 
 NOT_NULL = pa.field("c", pa.int64(), nullable=False)
 LIST = pa.list_(pa.int64())

@@ -38,7 +38,7 @@ from quietcorpus.transforms.users.cooccurrence import (
     ReleaseCooccurrences,
     refuse_large,
 )
-from quietcorpus.transforms.users.sparse_sums import pack, unpack
+from quietcorpus.transforms.users.shards import pack, unpack
 from quietcorpus.transforms.users.users import BoundedUsers, Share, words_of
 
 ALPHA = 1e-6

@@ -25,7 +25,7 @@ from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
 from quietcorpus.transforms.errors import StageError
 from quietcorpus.transforms.reading.documents import Corpus, Documents
 from quietcorpus.transforms.reading.sources import plan
-from quietcorpus.transforms.term_sums import BUCKETS, AddTermSums
+from quietcorpus.transforms.sums import BUCKETS, AddTermSums
 from quietcorpus.transforms.users import user_vocabulary as module
 from quietcorpus.transforms.users.user_vocabulary import BoundWords, SelectUserVocabulary, UserWords
 from quietcorpus.transforms.users.users import NO_BUDGET, BoundedUsers

@@ -28,8 +28,7 @@ from quietcorpus.transforms.reading.documents import Corpus, Documents, Split
 from quietcorpus.transforms.reading.sources import plan
 from quietcorpus.transforms.shards import TALLIES, RejectLog
 from quietcorpus.transforms.users import votes as module
-from quietcorpus.transforms.users.by_shard import each_once
-from quietcorpus.transforms.users.sparse_sums import pack, summed, unpack
+from quietcorpus.transforms.users.shards import each_once, pack, summed, unpack
 from quietcorpus.transforms.users.users import Users
 from quietcorpus.transforms.users.votes import ReleaseUserVotes, Share, UserVoting
 from quietcorpus.transforms.votes import Strata

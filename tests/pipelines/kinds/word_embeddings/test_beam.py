@@ -26,7 +26,7 @@ from quietcorpus.mechanisms.users.cooccurrence import cells_of
 from quietcorpus.transforms.composed import reading, users
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.users import cooccurrence
-from quietcorpus.transforms.users.sparse_sums import Sums, pack, unpack
+from quietcorpus.transforms.users.shards import Sums, pack, unpack
 from quietcorpus.transforms.users.user_vocabulary import BoundWords, UserWords, weights_of
 from quietcorpus.transforms.users.users import BoundedUsers, BoundShare, Share, counts, shares_of
 from quietcorpus.transforms.vocabulary import select_terms, selection_stream

@@ -27,7 +27,7 @@ from quietcorpus.pipelines.terminal.progress import Steps
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.errors import NoisyOutcome
 from quietcorpus.transforms.shards import Written, staged_content
-from quietcorpus.transforms.users.training_shards import WriteTrainingShards
+from quietcorpus.transforms.users.shards import WriteTrainingShards
 
 GROUPS = (Group("", Fraction(4), Fraction(1, 2), 3),)
 SCHEDULE = Schedule(Fraction(2), Fraction(1, 10**6), 3, GROUPS)

@@ -21,8 +21,8 @@ from machine import MASTER_KEY
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.words.brr import BinaryRandomizedResponse
 from quietcorpus.pipelines.compose import rows as graph
-from quietcorpus.pipelines.compose.spec import RowsSpec
-from quietcorpus.transforms.artefacts.word_index import IndexSource
+from quietcorpus.pipelines.compose.card import RowsSpec
+from quietcorpus.transforms.artefacts.folders import IndexSource
 from quietcorpus.transforms.composed.release import ReleaseDocuments
 from quietcorpus.transforms.privatizers.words import WordsParameters
 from quietcorpus.transforms.reading.documents import Documents

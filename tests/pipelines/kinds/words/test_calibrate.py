@@ -14,15 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 from calibrated_words import FILES, GRIDS, WORDS, contents, make_index, mechanism_of, small
 
-from quietcorpus.evaluation.calibration import choose_words, measure
+from quietcorpus.evaluation.calibration import child, choose_words, measure
 from quietcorpus.evaluation.demands import UnchangedAtMost
 from quietcorpus.evaluation.simulation import simulator
-from quietcorpus.evaluation.tallies import child
 from quietcorpus.indexes.words.word_index import WordIndex
-from quietcorpus.pipelines.card.document_losses import DocumentBudget
+from quietcorpus.pipelines.card.parameters import DocumentBudget
 from quietcorpus.pipelines.kinds.words.calibrate import calibrate
 from quietcorpus.pipelines.kinds.words.calibrate_report import lines
-from quietcorpus.pipelines.prepare.weights import read_weights
+from quietcorpus.pipelines.prepare.distances import read_weights
 from quietcorpus.pipelines.runners.parallel import ray_session
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from calibrated_words import contents, make_index, small
 from quietcorpus.evaluation.demands import SetSizeAtLeast, UnchangedAtMost
 from quietcorpus.indexes.words.word_index import WordIndex
 from quietcorpus.pipelines.kinds.words.calibrate import calibrate
-from quietcorpus.pipelines.prepare.weights import read_weights
+from quietcorpus.pipelines.prepare.distances import read_weights
 from quietcorpus.transforms.errors import InputError
 
 if TYPE_CHECKING:

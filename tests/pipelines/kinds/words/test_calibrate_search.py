@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from noisy_queries import brute, clustered
 
-from quietcorpus.evaluation.recall import noisy_queries
-from quietcorpus.evaluation.tallies import child
+from quietcorpus.evaluation.calibration import child, noisy_queries
 from quietcorpus.indexes.search import inverted_lists
-from quietcorpus.indexes.search.faiss_ivf import ListSearch
+from quietcorpus.indexes.search.faiss_search import ListSearch
 from quietcorpus.indexes.search.protocol import EXACT, SearchEngine, Searching
 from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.indexes.words.manifest import METRICS, IndexManifest

@@ -16,9 +16,8 @@ import numpy.typing as npt
 import pyarrow.parquet as pq
 import pytest
 
-from quietcorpus.evaluation.calibration import choose_words, measure
+from quietcorpus.evaluation.calibration import child, choose_words, measure
 from quietcorpus.evaluation.simulation import VectorSimulator
-from quietcorpus.evaluation.tallies import child
 from quietcorpus.indexes.tokens.tokenizer import NAME
 from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.indexes.words.manifest import METRICS, IndexManifest

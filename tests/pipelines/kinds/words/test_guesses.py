@@ -31,7 +31,7 @@ from quietcorpus.pipelines.kinds.words.guesses import (
     by_text,
     mechanism_of,
 )
-from quietcorpus.transforms.artefacts.word_index import IndexSource
+from quietcorpus.transforms.artefacts.folders import IndexSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.words import (
     WordPrivatizer,

@@ -12,17 +12,18 @@ import pytest
 
 from quietcorpus.mechanisms.accounting.factors import Prior
 from quietcorpus.pipelines.kinds.bag_of_words.reconstruct import fit as fitting
-from quietcorpus.pipelines.kinds.bag_of_words.reconstruct import part as parts
+from quietcorpus.pipelines.kinds.bag_of_words.reconstruct import noisy_release as parts
 from quietcorpus.pipelines.kinds.bag_of_words.reconstruct.fit import (
     PASSES,
     STARTS,
+    Advance,
     Fitted,
     SavedFactors,
     fit,
     sample,
+    workers,
 )
-from quietcorpus.pipelines.kinds.bag_of_words.reconstruct.part import FilePart
-from quietcorpus.pipelines.kinds.bag_of_words.reconstruct.workers import Advance, workers
+from quietcorpus.pipelines.kinds.bag_of_words.reconstruct.noisy_release import FilePart
 from quietcorpus.transforms.errors import InputError
 
 DOCUMENTS, BINS, DECAY = (120, 0, 80), 12, 0.4

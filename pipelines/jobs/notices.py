@@ -1,0 +1,282 @@
+"""Checks of a release, and sentences about its noise, before a person runs it.
+
+A check of the columns that `keep:` would copy, before anything is released.
+
+The launcher, which has access to the text anyway, reads a sample of the corpus. The check can stop
+the run, or make it warn. The workers, which read all of it, count copies of the text again, before
+anything is published. Messages name a column and what it looks like, but none of its values.
+
+A corpus in another language than an artefact's, noticed by its use of frequent words alone.
+
+The noise that a release will have, in sentences for a person who is about to run it.
+
+Every number follows from public figures: the spec, an artefact, the number of users that a spec
+states. None depends on the corpus.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import posixpath
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from quietcorpus.indexes.folder import MANIFEST
+from quietcorpus.indexes.tokens.languages import LANGUAGES
+from quietcorpus.indexes.tokens.tokenizers import Tokenizer
+from quietcorpus.indexes.tokens.written_language import FrequentCounts, FrequentWords, ListedWords
+from quietcorpus.mechanisms.bags.bag_of_words import BagOfWords
+from quietcorpus.mechanisms.noise.geometric import TwoSidedGeometric
+from quietcorpus.transforms.artefacts.files import FileSource
+from quietcorpus.transforms.errors import InputError, cut, redacted
+from quietcorpus.transforms.reading.copies import Copies
+from quietcorpus.transforms.reading.documents import Corpus, Documents, Plan
+from quietcorpus.transforms.reading.sources import read
+
+from ..card.model import Meaning, Typical
+from ..card.rows import looks_like, refused, texts_in
+from ..schema.values import Reason, remedied
+from ..storage.files import read_bytes
+
+if TYPE_CHECKING:
+    from quietcorpus.mechanisms.votes.ballots import Ballots
+
+
+_SPLITS = 8  # the most that are read
+SAMPLE = 2048
+"""The number of documents that are looked at."""
+
+
+def check(corpus: Corpus, plan: Plan, accept: Sequence[Reason]) -> list[str]:
+    """Refuse kept columns that repeat the text; return what others look like, with the remedy.
+
+    Raises InputError for a column that repeats it in the sample, see `refuse_copies`, and as
+    `doubts` does.
+    """
+    batches = list(_sample(corpus, plan)) if corpus.keep else []
+    refuse_copies(sum((Copies.of(batch, corpus.keep) for batch in batches), start=Copies()))
+    return list(doubts([batch.columns for batch in batches], corpus.keep, accept))
+
+
+def doubts(
+    tables: Sequence[pa.Table],
+    keep: Sequence[str],
+    accept: Sequence[Reason],
+    key: str = "input.keep",
+) -> Iterator[str]:
+    """Yield the looks of kept columns that are rarely meant for everyone, with the remedy.
+
+    Raises InputError for a column of e-mail addresses or free text that is not accepted.
+    """
+    for name in keep:
+        like = looks_like([value for table in tables for value in texts_in(table[name])])
+        if needed := refused(like, accept):
+            raise InputError(
+                f"{key}: {cut(name)} looks like {' and '.join(like)}, and would be released as it "
+                f"is; {remedied('drop it from the list', needed[0])}"
+            )
+        if like:
+            yield (
+                f"{key}: {cut(name)} looks like {' and '.join(like)}, and will be released as "
+                "it is; drop it, unless everyone may read it"
+            )
+
+
+def refuse_copies(copies: Copies, key: str = "input.keep") -> None:
+    """Raise InputError for a column that repeats the text in one row of twenty or more."""
+    for name in copies.too_many:
+        raise InputError(
+            f"{key}: {cut(name)} repeats the text, or long parts of it, which no mechanism "
+            "would protect; drop it from the list"
+        )
+
+
+@redacted
+def _sample(corpus: Corpus, plan: Plan) -> Iterator[Documents]:
+    """Yield the first documents of a few splits, evenly spread over the corpus."""
+    chosen = plan.splits[:: -(-len(plan.splits) // _SPLITS)]
+    for split in chosen:
+        wanted = SAMPLE // len(chosen)
+        for batch in read(split, corpus):
+            yield from itertools.islice(batch.parts(wanted), 1)
+            wanted -= len(batch.rows)
+            if wanted <= 0:
+                break
+
+
+def noticed(
+    key: str, uri: str, language: str | None, frequent: FrequentWords | None, counts: FrequentCounts
+) -> Sequence[str]:
+    """Return a warning if a corpus seems to be in another language; it has no content.
+
+    Args:
+        key: the spec's, of the artefact.
+        uri: where the artefact is.
+        language: the artefact's, by its code, if it is known.
+        frequent: the artefact's most frequent words; without any, there is no warning.
+        counts: those of the corpus.
+    """
+    if frequent is None or not frequent.is_foreign(counts):
+        return ()
+    of = f"{LANGUAGES.get(language, language)}, the language of {uri}" if language else uri
+    return [
+        f"{key}: the corpus has few of the most frequent words of {of}: is it in another language, "
+        "or in other letters? Keep this line where the corpus is kept"
+    ]
+
+
+def noticed_of_list(source: FileSource | None, counts: FrequentCounts) -> Sequence[str]:
+    """Return the same warnings for a public list of words, or for None.
+
+    There is no warning unless a manifest beside the list states its language.
+    """
+    listed = _listed(source) if source else None
+    if source is None or listed is None:
+        return ()
+    if listed.language == "zh" and listed.frequent.is_traditional(counts):
+        return [
+            f"{source.key}: the corpus seems to be in traditional characters, and {source.uri} is "
+            "in simplified ones. Keep this line where the corpus is kept"
+        ]
+    return noticed(source.key, source.uri, listed.language, listed.frequent, counts)
+
+
+def require_rule(source: FileSource, tokenizer: Tokenizer) -> None:
+    """Raise InputError for a list of `index build-vocabulary` that was made for another rule."""
+    listed = _listed(source)
+    if listed is not None and listed.tokenizer != tokenizer.title:
+        raise InputError(
+            f"{source.key}: {source.uri} was made for {listed.tokenizer}, and the release finds "
+            f"words by {tokenizer.title}; name that rule as `tokenizer`, or build the list again "
+            "with `--tokenizer`"
+        )
+
+
+def _listed(source: FileSource) -> ListedWords | None:
+    try:
+        content = read_bytes(posixpath.join(posixpath.dirname(source.uri), MANIFEST))
+    except Exception:  # object stores' clients raise their own exceptions; a list may lack one
+        return None
+    return ListedWords.of_manifest(content, source.digest)
+
+
+_SENTENCES = 10  # of a document, where its size is not known before the run
+_MANY = 1_000  # words of a vocabulary whose size is not known before the run
+
+
+def of_histogram(rate: Fraction) -> str:
+    """Say how far off a noisy count of the corpus is."""
+    size = TwoSidedGeometric(rate).mean_size
+    return f"the corpus's count of a word is off by about {_number(size)} on average"
+
+
+def of_threshold(threshold: int) -> str:
+    """Say how many documents a word of a private vocabulary needs."""
+    return f"a word must be in about {threshold:,} documents to be in the vocabulary"
+
+
+def of_bags(mechanism: BagOfWords, *, size_known: bool) -> list[str]:
+    """Say how far off a document's noisy counts are, and which words noise alone puts there.
+
+    A mechanism of as many bins as words has no compression map; the number of both is then a
+    stand-in, unless `size_known`.
+    """
+    law = TwoSidedGeometric(mechanism.rate)
+    off = f"off by about {_number(law.mean_size)} on average"
+    if not size_known and mechanism.bins == mechanism.vocabulary_size:
+        added = f"about {_number(_MANY * law.above_zero)} of every {_MANY:,} words"
+    elif mechanism.bins == mechanism.vocabulary_size:
+        added = (
+            f"about {_number(mechanism.bins * law.above_zero)} of the vocabulary's "
+            f"{mechanism.bins:,} words"
+        )
+    else:
+        words = mechanism.bins * law.mean_size / 2
+        return [
+            f"a document's count in each of {mechanism.bins:,} bins of words is {off}",
+            f"a document without a word of the vocabulary is released with about {_number(words)}, "
+            "all of them noise",
+        ]
+    return [
+        f"a document's count of a word is {off}, and most words of a document occur once or twice",
+        f"a word that a document has once is released with it with a chance of "
+        f"{1 - law.above_zero:.2f}, and one that it lacks with a chance of {law.above_zero:.2g}",
+        f"noise alone puts {added} into every document",
+    ]
+
+
+def of_words(meaning: Meaning) -> list[str]:
+    """Say what becomes of the typical word of an index, by the estimates of the card."""
+    return [_of_typical(one) for one in meaning.typical]
+
+
+def _of_typical(one: Typical) -> str:
+    length = one.document_words
+    where = "" if length is None else f" of a document of {length:,} {_plural('word', length)}"
+    size = round(one.set_size.median)
+    most = "at least " if size >= one.set_size_limit else ""
+    return (
+        f"the typical word of the index{where} comes back unchanged with a chance of "
+        f"{one.unchanged.median:.2g}; 95 % of the chance is on {most}{size:,} "
+        f"{_plural('word', size)}"
+    )
+
+
+def of_votes(votes: Ballots, sums: int, voters: str, smooth: bool = False) -> list[str]:
+    """Say how many votes a text needs, and how many of `sums` stand out without any.
+
+    With `smooth`, that is said of the noisy sums, which estimates are made of.
+    """
+    alone = ", by its own votes alone" if smooth else ""
+    return [
+        f"about {math.ceil(votes.least / votes.weight):,} {voters} must vote for a text "
+        f"before it stands out of the noise{alone}",
+        f"of {sums:,} sums of votes, about {_number(sums * votes.by_chance)} stand out by chance "
+        "alone",
+    ]
+
+
+def of_users(on_noise: float, least: int) -> str:
+    """Say how many users there are to a standard deviation of the noise, and are needed."""
+    return (
+        f"there are about {math.floor(on_noise):,} users to a standard deviation of the noise, and "
+        f"vectors need {least:,}"
+    )
+
+
+def of_candidates(epsilon: Fraction, candidates: int, most_of_one: Fraction) -> str:
+    """Say how many sentences a document needs for one candidate to outweigh all others.
+
+    One sentence adds at most `most_of_one` to a candidate's utility, so that k of them make it
+    likelier than another by a factor of at most exp(epsilon * most_of_one * k / 2).
+    """
+    needed = math.ceil(2 * math.log(max(candidates - 1, 1)) / float(epsilon * most_of_one))
+    return (
+        f"a document needs {max(needed, 1):,} {_plural('sentence', max(needed, 1))} or more before "
+        f"one of {candidates:,} candidates can be likelier than all others together"
+    )
+
+
+def of_projected_mean(epsilon: Fraction, directions: int) -> str:
+    """Say how far the mean of a typical document is off, beside how far sentences lie apart.
+
+    The noise on the sum has length directions / rate on average, in steps of radius / STEPS.
+    """
+    off = 2 * directions / (float(epsilon) * _SENTENCES)
+    return (
+        f"the mean of a document of {_SENTENCES} sentences is off by about {_number(off)} times "
+        "the length, along the directions, that half of public sentences exceed and are cut to"
+    )
+
+
+def _number(value: float) -> str:
+    """Write a number in two significant digits, or as a whole number if that has more."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
+
+
+def _plural(word: str, count: int) -> str:
+    return word if count == 1 else f"{word}s"

@@ -1,0 +1,179 @@
+"""Kept columns: a copy of the text is refused, whatever it is called."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from small_specs import WEAK
+
+from quietcorpus.pipelines.card.rows import looks_like
+from quietcorpus.pipelines.jobs.notices import check
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.reading.documents import Corpus
+from quietcorpus.transforms.reading.sources import plan
+
+TEXTS = [
+    f"I wrote to the bank on day {n}.\nNobody answered, and «account» {n * 7919} is  still closed!"
+    for n in range(40)
+]
+COPIES: dict[str, Callable[[str], Any]] = {
+    "as it is": lambda text: text,
+    "lower": str.lower,
+    "upper": str.upper,
+    "stripped of its punctuation": lambda text: "".join(c for c in text if c.isalnum() or c == " "),
+    "with its spaces squeezed": lambda text: " ".join(text.split()),
+    "within more": lambda text: f"<p>{text}</p> (see also the other letters)",
+    "its beginning": lambda text: text[:40],
+    "its end": lambda text: text[-40:],
+    "its tokens": str.split,
+    "in a list": lambda text: [{"a": [text]}],
+    "in bytes": str.encode,
+    "as JSON": lambda text: json.dumps({"raw": text}),
+    "as a JSON string": json.dumps,
+    "in tagged tokens": lambda text: [{"token": t, "tag": "NN"} for t in text.split()],
+}
+
+
+def corpus(folder: Path, values: Any, texts: Any = TEXTS, **options: Any) -> Corpus:
+    pq.write_table(pa.table({"text": texts, "note": values}), folder / "corpus.parquet", **options)
+    return Corpus(str(folder / "corpus.parquet"), keep=("note",))
+
+
+def looked_at(asked: Corpus) -> list[str]:
+    return check(asked, plan(asked), WEAK)
+
+
+@pytest.mark.parametrize("copy", COPIES)
+def test_a_copy_of_the_text_is_refused(tmp_path: Path, copy: str) -> None:
+    # Kills: a comparison of the values as they are, of equal ones alone, or of strings alone.
+    with pytest.raises(InputError) as raised:
+        looked_at(corpus(tmp_path, [COPIES[copy](text) for text in TEXTS]))
+    assert str(raised.value) == (
+        "input.keep: 'note' repeats the text, or long parts of it, which no mechanism would "
+        "protect; drop it from the list"
+    )
+
+
+@pytest.mark.parametrize("row_group_size", [1, 20, 1000])
+def test_copies_in_a_few_rows_are_enough(tmp_path: Path, row_group_size: int) -> None:
+    # Kills: a share of all rows, among which those without a value hide the others; a look at the
+    # first row group alone.
+    values = [text if n == 35 else None for n, text in enumerate(TEXTS)]
+    if row_group_size == 1:
+        values[:35] = TEXTS[:35]
+    with pytest.raises(InputError, match="repeats the text"):
+        looked_at(corpus(tmp_path, values, row_group_size=row_group_size))
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_the_sample_is_of_the_whole_corpus(tmp_path: Path, first: bool) -> None:
+    # Kills: a look at the first or the last row groups alone, of more than it reads.
+    values = [text if (n < 20) is first else None for n, text in enumerate(TEXTS)]
+    with pytest.raises(InputError, match="repeats the text"):
+        looked_at(corpus(tmp_path, values, row_group_size=1))
+
+
+def test_short_texts_and_their_copies(tmp_path: Path) -> None:
+    # Kills: a least length of what is copied whole.
+    with pytest.raises(InputError, match="repeats the text"):
+        looked_at(corpus(tmp_path, ["Yes.", "No!", "Hm"], ["yes", "no", "hm"]))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["bank", "account", "closed", "loan"] * 10,
+        ["nobody answered"] * 40,
+        [None] * 40,
+        [""] * 40,
+        list(range(40)),
+        [f"case-{n}" for n in range(40)],
+        [TEXTS[n - 1] for n in range(40)],
+        # One in forty is none to speak of.
+        [TEXTS[7] if n == 7 else "loan" for n in range(40)],
+    ],
+    ids=["labels", "short", "null", "empty", "numbers", "ids", "other texts", "one"],
+)
+def test_other_columns_are_kept(tmp_path: Path, values: list[Any]) -> None:
+    # Kills: a refusal of columns whose short values happen to be in the text, or whose rows are
+    # compared with others' texts.
+    looked_at(corpus(tmp_path, values))
+
+
+def test_texts_that_are_json(tmp_path: Path) -> None:
+    # Kills: texts that are read in another way than values.
+    texts = [json.dumps({"body": text, "day": n}) for n, text in enumerate(TEXTS)]
+    with pytest.raises(InputError, match="repeats the text"):
+        looked_at(corpus(tmp_path, texts, texts))
+    with pytest.raises(InputError, match="repeats the text"):
+        looked_at(corpus(tmp_path, TEXTS, texts))
+
+
+def test_empty_texts_are_repeated_by_nothing(tmp_path: Path) -> None:
+    looked_at(corpus(tmp_path, ["loan"] * 3, ["", " ", "!"]))
+    looked_at(corpus(tmp_path, pa.nulls(2, pa.string()), pa.nulls(2, pa.string())))
+
+
+def test_strings_of_other_bytes_are_no_accident(tmp_path: Path) -> None:
+    # Kills: an error that quotes what it could not decode.
+    raw = pa.array([b"fine", b"\xffcanary"], pa.binary())
+    strings = pa.Array.from_buffers(pa.string(), 2, raw.buffers())
+    looked_at(corpus(tmp_path, pa.ListArray.from_arrays([0, 1, 2], strings), ["a", "b"]))
+
+
+def test_addresses_in_bytes_are_no_accident(tmp_path: Path) -> None:
+    # Kills: points on a map, whose numbers hold "@" and ".", taken for addresses; an address among
+    # bytes that nobody sees.
+    texts = [f"a text of number {n}" for n in range(900)]
+    latitude = b"\x01\x80.\x80\x02\x80F@"  # 45.0...
+    points = [struct.pack("<BId", 1, 1, 2 + n / 90) + latitude for n in range(900)]
+    assert looked_at(corpus(tmp_path, points, texts)) == []
+    packed = [b"\x0a\x12user%d@host.example\x08\x01\xff" % n for n in range(900)]
+    (doubt,) = looked_at(corpus(tmp_path, packed, texts))
+    assert doubt.startswith("input.keep: 'note' looks like e-mail addresses, and will be released")
+
+
+NAMES = [f"{first} {last}" for first in ("Anna", "José", "J.") for last in ("O'Neil", "Wu", "Öz")]
+LOOKS: dict[str, tuple[list[str], list[str]]] = {
+    "addresses": ([f"user{n}@host.example" for n in range(20)], ["e-mail addresses"]),
+    "an address among others": (["see a.b@c.example", *["none"] * 19], ["e-mail addresses"]),
+    "names": ([*NAMES, "Wu, Anna", "De La Cruz, Ana"], ["names of people"]),
+    "authors": (
+        [f"{name} <{n}@host.example>" for n, name in enumerate(NAMES * 2)],
+        ["e-mail addresses"],
+    ),
+    "sentences": ([f"they called me {n} times a day" for n in range(20)], ["free text"]),
+    "clauses": ([f"服务态度非常好{chr(0x4E00 + n)}" for n in range(20)], ["free text"]),
+    "labels": (["Debt Collection", "Credit Card", "Student Loan"] * 40, []),
+    "long labels": (["incorrect information on your credit report", "other"] * 40, []),
+    "many labels": ([f"{chr(65 + n % 12)}bc Loan" for n in range(240)], []),
+    "many long labels": ([f"a loan of the kind {chr(65 + n % 12)}" for n in range(240)], []),
+    "numbers": ([str(n) for n in range(40)], []),
+    "ids": ([f"case-{n:05}" for n in range(40)], []),
+    "capitals": ([f"COMPANY {chr(65 + n)}" for n in range(20)], []),
+    "dates": ([f"2026-11-{n:02}" for n in range(1, 30)], []),
+    "handles": (["@somebody", "a @ b", "x@y"] * 10, []),
+    "nothing": (["", " "], []),
+}
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_what_columns_look_like(name: str) -> None:
+    # Kills: a rule that sees nothing, or everything.
+    values, like = LOOKS[name]
+    assert looks_like(values) == like
+
+
+def test_a_doubt_names_the_column_and_no_value(tmp_path: Path) -> None:
+    asked = corpus(tmp_path, [f"xylocanary{n}@host.example" for n in range(40)])
+    assert looked_at(asked) == [
+        "input.keep: 'note' looks like e-mail addresses, and will be released as it is; drop it, "
+        "unless everyone may read it"
+    ]
