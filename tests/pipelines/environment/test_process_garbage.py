@@ -13,7 +13,7 @@ from quietcorpus.pipelines.environment.process import uncollected
 
 # Prints a line if its end takes an object apart that holds itself.
 ENDS = """
-from quietcorpus.pipelines.environment import garbage
+from quietcorpus.pipelines.environment import process
 class Loud:
     def __del__(self):
         print("taken apart", flush=True)
@@ -38,7 +38,7 @@ def test_the_collector_is_as_it_was(*, enabled: bool) -> None:
 
 def test_the_end_of_a_command() -> None:
     """Kills: a command that takes half a second to end; one whose libraries complain of leaks."""
-    kept = "garbage.keep_all()\n"
+    kept = "process.keep_all()\n"
     complaining = f"{kept}import sys; sys.modules['triton'] = None"
     said = {
         end: subprocess.check_output([sys.executable, "-P", "-c", ENDS + end], text=True)
@@ -50,12 +50,12 @@ def test_the_end_of_a_command() -> None:
 # Prints how many objects the collector passes over, after imports of a command and of others.
 KEPT = """
 import gc
-from quietcorpus.pipelines.environment import garbage
-with garbage.uncollected():
+from quietcorpus.pipelines.environment import process
+with process.uncollected():
     import json
 print(gc.get_freeze_count())
-garbage.keep_all()
-with garbage.uncollected():
+process.keep_all()
+with process.uncollected():
     import decimal
 print(gc.get_freeze_count() > 1000)
 """
