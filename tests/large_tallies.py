@@ -17,7 +17,7 @@ def larger(tally: Tally) -> list[dict[str, Any]]:
     plain = ("documents", "rejected", "tokens", "known")
     # A field of another name is a count that is missing here.
     assert {own.name for own in fields(Tally)} == {*plain, "first", "parts", "copies", "frequent"}
-    assert {own.name for own in fields(Copies)} == {"rows", "found"}
+    assert {own.name for own in fields(Copies)} == {"rows", "found", "documents"}
     assert {own.name for own in fields(FrequentCounts)} == {"words", "of_each"}
     copies, each = asdict(tally.copies), tally.frequent.of_each
     assert each

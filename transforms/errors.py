@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path, PurePath
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, TypeVar
 from unicodedata import category, normalize
 
 from .outages import outage
@@ -64,6 +64,7 @@ def folded(name: str, *, case: bool = True) -> str:
 
 
 _P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 # At DEBUG these loggers of Beam quote elements, which hold private text.
 for _name in ("worker.operations", "portability.fn_api_runner.trigger_manager"):
@@ -257,16 +258,10 @@ def redacted(
         failure: Exception | None = None
         try:
             yield from process(*args, **kwargs)
-        except (InputError, StageError) as error:
-            failure = type(error)(*error.args)
-        except Exception as error:  # the message of any other error may quote a document
-            if _Guard.keeps_messages:
-                traceback.print_exception(error)
-            failure = _unforeseen(error)
         except (GeneratorExit, KeyboardInterrupt, SystemExit):
             raise
-        except BaseException as error:  # a panic in Rust, whose message may quote a document too
-            failure = StageError(f"{type(error).__name__} at {_place(error)}")
+        except BaseException as error:
+            failure = _without_text(error)
         # Raised outside the handlers, where Python would attach the original as its context.
         if failure is not None:
             raise failure
@@ -275,6 +270,34 @@ def redacted(
     # `runtime_type_check`, Beam looks for the annotated names among the guard's own parameters.
     guarded._beam_no_annotations = True  # type: ignore[attr-defined]
     return guarded
+
+
+def redacted_call(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Guard a function that is no generator, such as a CombineFn's, as `redacted` does a DoFn's."""
+
+    @functools.wraps(function)
+    def guarded(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        try:
+            return function(*args, **kwargs)
+        except (GeneratorExit, KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
+            failure = _without_text(error)
+        raise failure
+
+    guarded._beam_no_annotations = True  # type: ignore[attr-defined]
+    return guarded
+
+
+def _without_text(error: BaseException) -> Exception:
+    """Return an error in place of another, without private text and without its cause."""
+    if isinstance(error, InputError | StageError):
+        return type(error)(*error.args)
+    if not isinstance(error, Exception):  # a panic in Rust, whose message may quote a document too
+        return StageError(f"{type(error).__name__} at {_place(error)}")
+    if _Guard.keeps_messages:
+        traceback.print_exception(error)
+    return _unforeseen(error)  # the message of any other error may quote a document
 
 
 def _unforeseen(error: Exception) -> StageError:

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from dataclasses import fields as dataclass_fields
 from typing import IO, Any, TypeVar, cast
 
 import numpy as np
@@ -137,7 +138,8 @@ class Tally:
             int(fields["tokens"]),
             int(fields["known"]),
             tuple((sys.intern(name), part) for name, part in fields["parts"]),
-            Copies(**{name: _each(found, int) for name, found in fields["copies"].items()}),
+            # A record of an earlier version lacks a field, and its shard is made again.
+            Copies(*(_each(fields["copies"][own.name], int) for own in dataclass_fields(Copies))),
             FrequentCounts(int(fields["words"]), tuple(map(int, fields["of_each"]))),
         )
 

@@ -200,8 +200,8 @@ class KeptTerms:
         columns: the kept columns, in which copies of the text are counted.
     """
 
-    folder: str | None = None
-    columns: tuple[str, ...] = ()
+    folder: str | None
+    columns: tuple[str, ...]
 
     @contextmanager
     def keeping(self, split: Split, vocabulary: Vocabulary, key: ReleaseKey) -> Iterator[Keeper]:
@@ -253,7 +253,7 @@ class KeptTerms:
         return f"{self._path(split)} {vocabulary.digest} {vocabulary.tokenizer.law}"
 
 
-KEPT_NOWHERE = KeptTerms()
+KEPT_NOWHERE = KeptTerms(None, ())
 
 
 class Keeper:

@@ -20,7 +20,7 @@ import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 
-from .errors import StageError
+from .errors import StageError, redacted_call
 
 Parts = tuple[int, ...]
 """The numbers of the parts (splits of the corpus, or shards of users) that a sum holds."""
@@ -67,16 +67,19 @@ class AddCounts(beam.CombineFn):
         # Without dimensions: the counts' shape is unknown here, and broadcasting adds it.
         return np.zeros((), dtype=np.int64), []
 
+    @redacted_call
     def add_input(self, total: _Total, more: PartialSum) -> _Total:
         total[1].extend(more[1])
         return total[0] + more[0], total[1]
 
+    @redacted_call
     def merge_accumulators(self, totals: Iterable[_Total]) -> _Total:
         merged = self.create_accumulator()
         for counts, parts in totals:
             merged = self.add_input(merged, (counts, tuple(parts)))
         return merged
 
+    @redacted_call
     def extract_output(self, total: _Total) -> PartialSum:
         return total[0], joined([tuple(total[1])])
 
@@ -116,6 +119,7 @@ class AddTermSums(beam.CombineFn):
     def create_accumulator(self) -> _TermTotal:
         return {}, []
 
+    @redacted_call
     def add_input(self, total: _TermTotal, more: TermSums) -> _TermTotal:
         terms, parts = total
         for term, own in more[0].items():
@@ -123,12 +127,14 @@ class AddTermSums(beam.CombineFn):
         parts.extend(more[1])
         return total
 
+    @redacted_call
     def merge_accumulators(self, totals: Iterable[_TermTotal]) -> _TermTotal:
         merged = self.create_accumulator()
         for terms, parts in totals:
             self.add_input(merged, (terms, tuple(parts)))
         return merged
 
+    @redacted_call
     def extract_output(self, total: _TermTotal) -> TermSums:
         terms, parts = total
         return terms, joined([tuple(parts)])

@@ -36,7 +36,7 @@ from quietcorpus.transforms.reading.documents import Documents
 from quietcorpus.transforms.reading.identifiers import TAG, Covered, RefuseRepeated
 
 from ..card.weakness import of_documents, refuse
-from ..jobs.notices import SAMPLE, doubts, refuse_copies
+from ..jobs.notices import SAMPLE, doubts, refuse_copies, require_compared
 from ..schema.values import Reason
 from .card import RowsSpec, labelled
 
@@ -91,8 +91,9 @@ def read(
     )
     copies = (
         found[COPIES]
-        | "copies of the text" >> beam.CombineGlobally(_total).without_defaults()
-        | "refuse copies" >> beam.ParDo(_RefuseCopies(label))
+        | "copies of the text" >> beam.CombineGlobally(_total)
+        | "refuse copies"
+        >> beam.ParDo(_RefuseCopies(label, spec.keep), beam.pvalue.AsIter(identified))
     )
     checked = [identified, copies]
     if spec.keep:
@@ -244,10 +245,12 @@ def _same(row: Any) -> Any:
 class _RefuseCopies(beam.DoFn):
     """A DoFn that fails where a kept field repeats the text."""
 
-    def __init__(self, label: str) -> None:
+    def __init__(self, label: str, keep: Sequence[str]) -> None:
         self._label = label
+        self._keep = keep
 
     @redacted
-    def process(self, copies: Copies) -> Iterator[Copies]:
+    def process(self, copies: Copies, identified: Iterable[Covered]) -> Iterator[Copies]:
+        require_compared(copies, self._keep, int(_added(identified)[0]))
         refuse_copies(copies, f"{self._label}: keep")
         yield copies

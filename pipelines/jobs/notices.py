@@ -32,7 +32,7 @@ from quietcorpus.indexes.tokens.written_language import FrequentCounts, Frequent
 from quietcorpus.mechanisms.bags.bag_of_words import BagOfWords
 from quietcorpus.mechanisms.noise.geometric import TwoSidedGeometric
 from quietcorpus.transforms.artefacts.files import FileSource
-from quietcorpus.transforms.errors import InputError, cut, redacted
+from quietcorpus.transforms.errors import InputError, StageError, cut, redacted
 from quietcorpus.transforms.reading.copies import Copies
 from quietcorpus.transforms.reading.documents import Corpus, Documents, Plan
 from quietcorpus.transforms.reading.sources import read
@@ -93,6 +93,17 @@ def refuse_copies(copies: Copies, key: str = "input.keep") -> None:
             f"{key}: {cut(name)} repeats the text, or long parts of it, which no mechanism "
             "would protect; drop it from the list"
         )
+
+
+def require_compared(copies: Copies, keep: Sequence[str], documents: int) -> None:
+    """Raise StageError unless every kept column of all documents was compared with the text."""
+    compared = {name: copies.documents.get(name, 0) for name in keep}
+    for name, own in compared.items():
+        if own != documents:
+            raise StageError(
+                f"the engine lost or doubled a part: {cut(name)} was compared with the text in "
+                f"{own} documents of {documents}; run again, on another engine if that repeats"
+            )
 
 
 @redacted

@@ -234,6 +234,7 @@ def _publish(
         raise doubled("a file")
     if kind.has_documents:
         check_files(written, tally, len(job.shards))
+        notices.require_compared(tally.copies, job.corpus.keep, tally.documents)
     notices.refuse_copies(tally.copies)
     refuse(of_documents(kind.cost, tally.documents), spec.accept)
     kind.check(tally)

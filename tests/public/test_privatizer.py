@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
@@ -21,6 +22,7 @@ from quietcorpus.arguments import given_mechanism
 from quietcorpus.evaluation.audits.lower_bound import epsilon_at_least
 from quietcorpus.indexes.words.word_index import open_index
 from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.words.mechanism import LawDrawer
 from quietcorpus.transforms.artefacts.local_index import LocalIndex
 from quietcorpus.transforms.privatizers.words import (
     WordPrivatizer,
@@ -118,14 +120,43 @@ def test_a_words_loss_is_within_its_guarantee(
     assert (found.epsilon <= bound) is within, (found, bound)
 
 
-def test_noise_is_fresh(word_index: Path) -> None:
+@pytest.mark.parametrize("mechanism", ["brr", "tem", "exponential"])
+def test_noise_is_fresh(word_index: Path, mechanism: Any) -> None:
     # Kills: a call that repeats the noise of another one, of its rows, or of another thread's, so
-    # that equal texts are seen to be equal.
-    made = qc.Privatizer(word_index, "brr", "0.05")
+    # that equal texts are seen to be equal; tables that threads fill at once.
+    made = qc.Privatizer(word_index, mechanism, "0.05")
     with ThreadPoolExecutor(4) as pool:
         calls = list(pool.map(lambda _: made.release([TEXT * 3] * 2), range(8)))
     released = [text for call in calls for text in call]
     assert len(set(released)) == len(released) == 16
+
+
+@pytest.mark.parametrize("mechanism", ["tem", "exponential"])
+def test_threads_use_tables_one_at_a_time(
+    word_index: Path, monkeypatch: pytest.MonkeyPatch, mechanism: Any
+) -> None:
+    # Kills: a drawer without its lock, whose rows of two threads get mixed: another law, or a
+    # crash.
+    inside: list[int] = []
+
+    def alone(own: Any) -> Any:
+        def drawn(*given: Any) -> Any:
+            inside.append(1)
+            time.sleep(0.01)
+            try:
+                return own(*given) if len(inside) == 1 else pytest.fail("two threads draw at once")
+            finally:
+                inside.pop()
+
+        return drawn
+
+    drawers = [kind for kind in LawDrawer.__subclasses__() if "drawn" in vars(kind)]
+    for kind in drawers:
+        monkeypatch.setattr(kind, "drawn", alone(kind.drawn))
+    made = qc.Privatizer(word_index, mechanism, "0.05")
+    with ThreadPoolExecutor(4) as pool:
+        assert len(list(pool.map(lambda _: made.release([TEXT]), range(8)))) == 8
+    assert drawers
 
 
 def test_a_fork_shares_no_noise(word_index: Path) -> None:

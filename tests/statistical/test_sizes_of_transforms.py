@@ -157,7 +157,7 @@ def terms_that_differ_late() -> Found:
 
 def kept_terms(tmp: Any, size: int) -> Found:
     """Kills: numbers of 16 bits for a vocabulary of one term too many."""
-    words, place = Vocabulary(LARGE[:size]), KeptTerms(str(tmp / f"terms-{size}"))
+    words, place = Vocabulary(LARGE[:size]), KeptTerms(str(tmp / f"terms-{size}"), ())
     split, key = Split("file", "parquet"), ReleaseKey.fresh()
     given = documents(f"{LARGE[size - 1]} {LARGE[0]}", first_row=(1 << 32) + size)
     with place.keeping(split, words, key) as keeper:

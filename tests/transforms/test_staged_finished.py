@@ -44,7 +44,7 @@ def unseen(number: int) -> Seen:
 
 def seen_of(number: int, **counts: int) -> Seen:
     found = {"documents": 3, "rejected": 1, "tokens": 50, "known": 40} | counts
-    copies = Copies({"kept": 3}, {"kept": 1})
+    copies = Copies({"kept": 3}, {"kept": 1}, {"kept": 4})
     frequent = FrequentCounts(50, (9, 0, 7))
     tally = unseen(number).tally + Tally(**found, first=REJECT, copies=copies, frequent=frequent)
     return Seen(unseen(number).identifiers.with_digests(DIGESTS), tally, [REJECT])

@@ -97,7 +97,7 @@ def test_they_give_what_the_texts_give(kept: KeptTerms) -> None:
 def test_numbers_of_a_large_vocabulary(tmp_path: Path) -> None:
     # Kills: numbers that are cut to 16 bits.
     listed = ["".join(letters) for letters in itertools.product("abcdefghijklmnopqrst", repeat=4)]
-    words, place = Vocabulary(listed), KeptTerms(str(tmp_path / "terms"))
+    words, place = Vocabulary(listed), KeptTerms(str(tmp_path / "terms"), ())
     documents = batch([listed[-1], listed[1 << 16]], 0)
     with place.keeping(SPLIT, words, KEY) as keeper:
         keeper.add(documents, terms_of(documents, words))
@@ -141,7 +141,7 @@ def test_whatever_else_is_refused(kept: KeptTerms, tmp_path: Path) -> None:
         read(words=Vocabulary(["alpha", "beta", "gamma", "dolt"]))
     with pytest.raises(StageError):
         read(key=ReleaseKey(os.urandom(32)))
-    another_try = KeptTerms(str(tmp_path / "again-1" / "terms"))
+    another_try = KeptTerms(str(tmp_path / "again-1" / "terms"), kept.columns)
     shutil.copytree(str(kept.folder), str(another_try.folder))
     with pytest.raises(StageError):
         read(another_try)
@@ -195,7 +195,7 @@ def files_of_at_most(size: int) -> Iterator[None]:
 @pytest.mark.parametrize("size", [0, 2_000, 11_000])
 def test_a_full_disk(tmp_path: Path, size: int) -> None:
     # Kills: a run that ends because terms find no room; half of a split's terms taken for all.
-    place = KeptTerms(str(tmp_path / "terms"))
+    place = KeptTerms(str(tmp_path / "terms"), ())
     with files_of_at_most(size):
         keep(place)
     assert place.read(SPLIT, WORDS, KEY) is None
@@ -204,7 +204,7 @@ def test_a_full_disk(tmp_path: Path, size: int) -> None:
 
 def test_a_disk_that_is_nearly_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Kills: terms that take the last room, which the release needs.
-    place = KeptTerms(str(tmp_path / "terms"))
+    place = KeptTerms(str(tmp_path / "terms"), ())
     usage = type(shutil.disk_usage(tmp_path))
     for total, free, there in (
         (20 << 30, 3 << 30, False),
@@ -220,7 +220,7 @@ def test_a_disk_that_is_nearly_full(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_pass_that_fails_keeps_nothing(tmp_path: Path) -> None:
-    place = KeptTerms(str(tmp_path / "terms"))
+    place = KeptTerms(str(tmp_path / "terms"), ())
     keeping = place.keeping(SPLIT, WORDS, KEY)
     keeping.__enter__().add(BATCHES[0], terms_of(BATCHES[0], WORDS))
     failure = StageError("reading failed")

@@ -23,7 +23,7 @@ from quietcorpus.mechanisms.bags.histogram import Counts, Histogram, Thresholded
 from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.keystream import ReleaseKey
 
-from ..errors import redacted
+from ..errors import redacted, redacted_call
 from ..histogram import count_terms, release_histogram
 from ..metrics import Progress
 from ..reading.documents import Documents
@@ -86,15 +86,18 @@ class AddParts(beam.CombineFn):
     def create_accumulator(self) -> Part[Any]:
         return None, np.zeros(5, np.uint64)
 
+    @redacted_call
     def add_input(self, total: Part[Any], more: Part[Any]) -> Part[Any]:
         return added(total[0], more[0]), total[1] + more[1]
 
+    @redacted_call
     def merge_accumulators(self, totals: Iterable[Part[Any]]) -> Part[Any]:
         merged = self.create_accumulator()
         for total in totals:
             merged = self.add_input(merged, total)
         return merged
 
+    @redacted_call
     def extract_output(self, total: Part[Any]) -> Part[Any]:
         return total
 

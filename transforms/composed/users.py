@@ -18,7 +18,7 @@ from quietcorpus.indexes.tokens.tokenizers import Tokenizer
 from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
 
-from ..errors import NoisyOutcome, redacted
+from ..errors import NoisyOutcome, redacted, redacted_call
 from ..metrics import Progress
 from ..reading.documents import Documents
 from ..reading.identifiers import Covered
@@ -60,18 +60,22 @@ class _BoundCovering(beam.CombineFn):
     def create_accumulator(self) -> _Covering[Any]:
         return self._bound.create_accumulator(), np.zeros(5, np.uint64)
 
+    @redacted_call
     def add_input(self, total: _Covering[Any], more: _Covering[Any]) -> _Covering[Any]:
         return self._bound.add_input(total[0], more[0]), total[1] + more[1]
 
+    @redacted_call
     def merge_accumulators(self, totals: Iterable[_Covering[Any]]) -> _Covering[Any]:
         merged = self.create_accumulator()
         for total in totals:
             merged = self.compact(self.add_input(merged, total))
         return merged
 
+    @redacted_call
     def compact(self, total: _Covering[Any]) -> _Covering[Any]:
         return self._bound.compact(total[0]), total[1]
 
+    @redacted_call
     def extract_output(self, total: _Covering[Any]) -> _Covering[Any]:
         return self._bound.extract_output(total[0]), total[1]
 
@@ -267,12 +271,14 @@ class SumCooccurrences(beam.PTransform):
 _NOTHING = pack(summed([]))
 
 
+@redacted
 def _empty_blocks(_: None, vocabulary: Vocabulary) -> Iterator[tuple[int, _Covering[Packed]]]:
     refuse_large(len(vocabulary), NoisyOutcome)  # a public list was checked beforehand
     for number in blocks_of(len(vocabulary)):
         yield number, (_NOTHING, np.zeros(5, np.uint64))
 
 
+@redacted_call
 def _added(parts: Iterable[_Covering[Packed]]) -> _Covering[Packed]:
     listed = list(parts)
     held = sum((own for _, own in listed), start=np.zeros(5, np.uint64))

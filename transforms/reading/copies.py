@@ -35,10 +35,12 @@ class Copies:
     Attributes:
         rows: rows with both, by column.
         found: rows among these whose value repeats the text, by column.
+        documents: all rows that were compared, by column.
     """
 
     rows: Mapping[str, int] = field(default_factory=dict)
     found: Mapping[str, int] = field(default_factory=dict)
+    documents: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, documents: Documents, columns: Sequence[str]) -> Copies:
@@ -54,10 +56,14 @@ class Copies:
         for name in columns:
             both, copies = _counted(documents.texts, documents.columns[name])
             rows[name], found[name] = both, copies
-        return cls(rows, found)
+        return cls(rows, found, dict.fromkeys(columns, len(documents.rows)))
 
     def __add__(self, other: Copies) -> Copies:
-        return Copies(_added(self.rows, other.rows), _added(self.found, other.found))
+        return Copies(
+            _added(self.rows, other.rows),
+            _added(self.found, other.found),
+            _added(self.documents, other.documents),
+        )
 
     @property
     def too_many(self) -> list[str]:

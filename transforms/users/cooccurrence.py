@@ -17,7 +17,7 @@ from quietcorpus.mechanisms.users.clipped_sum import ClippedSum, clipped, dither
 from quietcorpus.mechanisms.users.cooccurrence import Cells, cells_of, contribution
 from quietcorpus.mechanisms.users.group_norms import norm_of_group
 
-from ..errors import InputError, NoisyOutcome, redacted
+from ..errors import InputError, NoisyOutcome, redacted, redacted_call
 from ..shards import Written, write_tables
 from ..sums import Parts, joined
 from ..vocabulary import KeySource
@@ -177,6 +177,7 @@ def refuse_large(words: int, refusal: type[InputError] = InputError) -> None:
         )
 
 
+@redacted
 def _empty_blocks(_: None, vocabulary: Vocabulary) -> Iterator[tuple[int, _Partial]]:
     refuse_large(len(vocabulary), NoisyOutcome)  # a public list was checked beforehand
     for number in blocks_of(len(vocabulary)):
@@ -199,6 +200,7 @@ class _CountPairs(beam.DoFn):
             yield number, (own, (shard[0],))
 
 
+@redacted_call
 def _added(parts: Iterable[_Partial]) -> _Partial:
     listed = list(parts)
     return added(sums for sums, _ in listed), joined(own for _, own in listed)

@@ -17,7 +17,7 @@ from quietcorpus.indexes.tokens.vocabulary import distinct_tokens
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
 from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
 
-from ..errors import redacted
+from ..errors import redacted, redacted_call
 from ..metrics import Progress
 from ..reading.documents import Corpus, Documents, Split
 from ..shards import TALLIES, Tally
@@ -174,21 +174,25 @@ class BoundWords(beam.CombineFn):
     def create_accumulator(self) -> Words:
         return 1 << 30, {}
 
+    @redacted_call
     def add_input(self, share: Words, more: Words) -> Words:
         share[1].update(more[1])
         joined = min(share[0], more[0]), share[1]
         return self.compact(joined) if len(joined[1]) > 2 * self._words else joined
 
+    @redacted_call
     def merge_accumulators(self, shares: Iterable[Words]) -> Words:
         merged = self.create_accumulator()
         for share in shares:
             merged = self.compact(self.add_input(merged, share))
         return merged
 
+    @redacted_call
     def compact(self, share: Words) -> Words:
         first = sorted(share[1].items(), key=lambda word: (word[1], word[0]))
         return share[0], dict(first[: self._words])
 
+    @redacted_call
     def extract_output(self, share: Words) -> Words:
         return self.compact(share)
 

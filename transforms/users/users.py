@@ -24,7 +24,7 @@ from quietcorpus.indexes.tokens.written_language import FrequentCounts
 from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.keystream import ReleaseKey
 
-from ..errors import redacted
+from ..errors import redacted, redacted_call
 from ..metrics import Progress
 from ..reading.documents import Corpus, Documents, Split
 from ..reading.identifiers import TAG, Identifiers, as_text, spelled
@@ -259,6 +259,7 @@ class BoundShare(beam.CombineFn):
     def create_accumulator(self) -> Share:
         return np.iinfo(np.int32).max, []
 
+    @redacted_call
     def add_input(self, share: Share, more: Share) -> Share:
         group, texts = share
         texts.extend(text for text in more[1] if text[1])
@@ -267,15 +268,18 @@ class BoundShare(beam.CombineFn):
             texts = self._begun(texts)
         return min(group, more[0]), texts
 
+    @redacted_call
     def merge_accumulators(self, shares: Iterable[Share]) -> Share:
         merged = self.create_accumulator()
         for share in shares:
             merged = self.add_input(merged, share)
         return merged
 
+    @redacted_call
     def compact(self, share: Share) -> Share:
         return share[0], self._begun(share[1])
 
+    @redacted_call
     def extract_output(self, share: Share) -> Share:
         """Cut the last document, so that no more than `tokens` words are left."""
         group, texts = self.compact(share)

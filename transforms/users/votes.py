@@ -21,7 +21,7 @@ from quietcorpus.mechanisms.votes.user_votes import UserVotes
 from quietcorpus.mechanisms.votes.votes import Votes
 
 from ..artefacts.encoder import Encoder
-from ..errors import redacted
+from ..errors import redacted, redacted_call
 from ..reading.documents import Documents, Split
 from ..reading.identifiers import TAG
 from ..shards import TALLIES
@@ -154,6 +154,7 @@ class ReleaseUserVotes(ReleaseVotes):
         return {"votes": votes, TALLIES: counted[TALLIES], TAG: counted[TAG]}
 
 
+@redacted_call
 def joined(shares: Iterable[Share]) -> Share:
     """Add up the votes of one user; of several groups, the first counts."""
     listed = [_NOBODY, *shares]

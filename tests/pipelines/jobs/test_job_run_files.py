@@ -42,7 +42,7 @@ def tally(number: int) -> Tally:
         tokens=3 * number,
         known=number,
         parts=(("release", number),),
-        copies=Copies({"product": 5}, {"product": 1}),
+        copies=Copies({"product": 5}, {"product": 1}, {"product": 9}),
         frequent=FrequentCounts(9, (4, 5)),
     )
 

@@ -41,6 +41,7 @@ def test_one_in_twenty_is_too_many(copies: int) -> None:
     batches = (counted([TEXT] * 50, pa.array(part)) for part in (values[:50], values[50:]))
     total = sum(batches, start=Copies())
     assert (total.rows["note"], total.found["note"]) == (100, copies)
+    assert total.documents == {"note": 100}
     assert total.too_many == (["note"] if copies == 5 else [])
 
 
