@@ -69,7 +69,11 @@ def check_cost(
     """
     if not is_accountable():
         return
-    from quietcorpus.mechanisms.accounting.privacy_loss import epsilon_of
+    from quietcorpus.mechanisms.accounting.privacy_loss import (
+        LARGEST_NOISE,
+        SMALLEST_NOISE,
+        epsilon_of,
+    )
 
     delta = Fraction(stage.delta_exact)
     groups = stage.groups if isinstance(stage, UserParameters) else []
@@ -78,6 +82,9 @@ def check_cost(
         listed = list(islice(courses, MOST_GROUPS + 1))
         # An epsilon takes a tenth of a second: none is computed for names that cannot be right.
         if len(listed) > MOST_GROUPS or (stated and stated.keys() != {name for name, *_ in listed}):
+            raise ValueError
+        # Units whose norm is the largest have the noise that a release looks for in a range.
+        if not SMALLEST_NOISE <= min(noise for _, _, noise, _ in listed) <= LARGEST_NOISE:
             raise ValueError
         found = {name: epsilon_of(rate, noise, steps, delta) for name, rate, noise, steps in listed}
         agree = all(

@@ -35,7 +35,7 @@ from .parameters import (
     disagree,
     stated_guarantee,
 )
-from .statements import statement
+from .statements import from_numbers, statement
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 # As PEP 440 has it; no part begins as the one before it may go on.
@@ -257,6 +257,11 @@ def _check_artefacts(uri: str, card: Card) -> None:
             raise InputError(f"{uri}: artefacts: {artefact.name} is private, at no stated cost")
         if artefact.guarantee is not None and (problem := problem_of(artefact.guarantee)):
             raise InputError(f"{uri}: artefacts: the guarantee of the {artefact.name} {problem}")
+        if from_numbers(artefact.guarantee) != artefact.guarantee:
+            raise InputError(
+                f"{uri}: artefacts: the guarantee of the {artefact.name} has another statement "
+                "than follows from its parameters"
+            )
 
 
 def problem_of(guarantee: Mapping[str, Any]) -> str | None:

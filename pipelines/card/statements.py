@@ -23,7 +23,7 @@ from quietcorpus.transforms.artefacts.files import FileSource
 from ..storage.places import without_folders
 from .costs import together
 from .model import Budget, GuaranteePart, Stage, UsedArtefact
-from .parameters import parameters
+from .parameters import parameters, stated_guarantee
 
 
 def budget(
@@ -215,6 +215,20 @@ def of_dictionaries(tokenizer: str | None) -> list[str]:
         "in its place, the dictionary may divide its neighbours otherwise, and then all words that "
         "change count"
     ]
+
+
+def from_numbers(promised: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return what an artefact promises, with the sentence that follows from its numbers.
+
+    Where they are not written as ours, the sentence is its maker's.
+    """
+    own = None if promised is None else stated_guarantee(promised.get("parameters"))
+    if promised is None or own is None:
+        return promised
+    sentences = [statement(own, counted=counted) for counted in (False, True)]
+    if promised.get("statement") in sentences:
+        return promised
+    return promised | {"statement": sentences[True]}  # which promises less
 
 
 def stated(promise: GuaranteePart) -> dict[str, Any]:

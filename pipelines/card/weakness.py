@@ -297,6 +297,10 @@ def _of_delta(what: str, delta: Fraction, key: str) -> list[Weakness]:
 _JUDGED = {name + form for name in ("epsilon", "delta") for form in ("", EXACT)}
 
 
+def _is_a_name(value: object) -> bool:
+    return isinstance(value, str) and not any(map(str.isnumeric, value))
+
+
 def _of_inherited(artefact: UsedArtefact) -> list[Weakness]:
     """Judge a private artefact by its epsilon and delta, unless they are of metric privacy.
 
@@ -309,7 +313,7 @@ def _of_inherited(artefact: UsedArtefact) -> list[Weakness]:
         return []
     if own is None and "metric" in numbers and "metric" in str(promised.get("definition")):
         return []
-    if own is None and not all(isinstance(numbers[key], str) for key in numbers.keys() - _JUDGED):
+    if own is None and not all(_is_a_name(numbers[key]) for key in numbers.keys() - _JUDGED):
         said = (
             f"the people whose data the {artefact.name} was made from: it came with numbers that "
             "are in no known form"

@@ -41,6 +41,7 @@ from quietcorpus.transforms.votes import ReleaseVotes, SearchedLists, Strata, Vo
 from ...card import model as card
 from ...card.costs import ACCOUNTANTS, is_accounted
 from ...card.facts import problem_of
+from ...card.statements import from_numbers
 from ...card.weakness import Weakness, of_guarantee, of_unchosen, of_users
 from ...environment.version import versions_of
 from ...jobs import notices
@@ -102,7 +103,7 @@ class PublicTextsKind(Kind):
                 uri=places.without_folders(pool.uri),
                 digest=pool.digest,
                 provenance=manifest.provenance,
-                guarantee=manifest.guarantee,
+                guarantee=from_numbers(manifest.guarantee),
             ),
             # What a carried encoder cost is in the pool's guarantee.
             card.UsedArtefact(

@@ -34,6 +34,7 @@ from ...card import model as card
 from ...card.facts import problem_of
 from ...card.model import Meaning, MeasuredRecall, Spread, Typical
 from ...card.parameters import DELTA, LENGTHS, DocumentBudget, document_losses
+from ...card.statements import from_numbers
 from ...card.weakness import Weakness, of_guarantee, of_words
 from ...jobs import notices
 from ...jobs.job import Job, release_documents
@@ -114,7 +115,7 @@ class WordsKind(Kind):
                 uri=places.without_folders(source.uri),
                 digest=source.digest,
                 provenance=manifest.provenance,
-                guarantee=manifest.guarantee,
+                guarantee=from_numbers(manifest.guarantee),
             )
         ]
 

@@ -20,7 +20,7 @@ import pytest
 from tampering import edit_card, redress, refused, restate
 
 import quietcorpus as qc
-from quietcorpus.mechanisms.accounting.guarantees import Spending, UserPrivacy
+from quietcorpus.mechanisms.accounting.guarantees import Spending, UserPrivacy, compose
 from quietcorpus.pipelines.card import limits, readme
 from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.card.parameters import LENGTHS, Weights, document_losses
@@ -371,6 +371,36 @@ LEFT_OUT = (
 VERSIONS = ", ".join(["torch 11111111.11111111.11111111.11111111"] * 8)
 NOT_SOLVED = "mechanism: its votes, noise or norms are not those of its budget"
 OTHER_CODE = within(code_sha256="0" * 64)
+
+
+def endless(card: dict[str, Any]) -> None:
+    """State a ledger's noise of thousands of digits, by another code's release."""
+    entry(noise=NOISE | {"rho_exact": "9" * 2000})(card)
+    OTHER_CODE(card)
+
+
+def with_delta(delta: str) -> Change:
+    """State a delta of bags whose counts have none."""
+
+    def change(card: dict[str, Any]) -> None:
+        stages = Card.model_validate(card).budget.stages
+        spent = [Spending(one.stage, one.parameters.guarantee) for one in stages]
+        last = replace(spent[-1], guarantee=replace(spent[-1].guarantee, delta=Fraction(delta)))
+        restate(card, [*spent[:-1], last], compose([*spent[:-1], last]))
+
+    return change
+
+
+def losses(share: float, *names: str) -> Change:
+    """State a share of the losses of documents."""
+
+    def change(card: dict[str, Any]) -> None:
+        for own in card["meaning"]["document_losses"]["documents"]:
+            own.update({name: own[name] * share for name in names})
+
+    return change
+
+
 # What the card could say against itself, or beside what it says.
 AGAINST: dict[str, list[tuple[str, Change, str]]] = {
     "words": [
@@ -418,8 +448,12 @@ AGAINST: dict[str, list[tuple[str, Change, str]]] = {
                 "noise that costs nothing": OURS
                 | {"noise": NOISE | {"rho": 0.0, "rho_exact": "0"}},
                 "two epsilons": STATED | {"parameters": {"epsilon": 1, "Epsilon": 1000}},
+                "no cost, it says": OURS | {"statement": "The index cost nobody anything."},
+                "a smaller delta, it says": OURS
+                | {"statement": "within exp(5), up to a chance of 1e-30"},
             }.items()
         ),
+        ("a loss that is rounded down", losses(0.99501, "worst"), "meaning: "),
         (
             "partitions that ids would tell apart",
             lambda c: (
@@ -442,7 +476,12 @@ AGAINST: dict[str, list[tuple[str, Change, str]]] = {
             "ledger: ",
         ),
     ],
-    "words, tem": [("a smaller gamma", gamma, "gamma is not the one that losses are counted to")],
+    "words, tem": [
+        ("a smaller gamma", gamma, "gamma is not the one that losses are counted to"),
+        ("losses that are rounded down", losses(0.99501, "epsilon_at_mean"), "meaning: "),
+    ],
+    "words, exponential": [("rounded down", losses(0.99501, "epsilon_at_maximum"), "meaning: ")],
+    "words, brr": [("rounded down", losses(0.99501, "epsilon_at_mean"), "meaning: ")],
     "sentence-embeddings": [
         (
             "digits of an epsilon",
@@ -465,6 +504,12 @@ AGAINST: dict[str, list[tuple[str, Change, str]]] = {
         ("a recall of no texts", searched(queries=0), "mechanism.search"),
         ("nearest texts that no list has", searched(recall={"1": 0.5}), "mechanism.search"),
         ("a command of no file", varied(files=[]), "mechanism.variation"),
+        ("a ledger's noise without an end", endless, "its numbers cannot be"),
+        (
+            "noise that none needs",
+            mechanism(noise_multiplier="65", software="dp-accounting 0.0.1"),
+            "costs more",
+        ),
         ("a folder", varied(command=["/home/jane/x"]), "mechanism.variation"),
         ("more noise", scaled, NOT_SOLVED),
         ("no votes", mechanism(vote=0), NOT_SOLVED),
@@ -488,7 +533,9 @@ AGAINST: dict[str, list[tuple[str, Change, str]]] = {
             "a ledger's noise, of another code",
             lambda c: (entry(noise=NOISE)(c), OTHER_CODE(c)),
             "ledger: ",
-        )
+        ),
+        ("a delta of counts", with_delta("1/1000000"), "expected delta 0, got more"),
+        ("a delta of a thousand digits", with_delta(f"1/{'9' * 1000}"), ""),
     ],
     "histogram": [
         ("no documents", within("counts", documents=0), "counts: "),
@@ -525,6 +572,26 @@ def test_a_card_that_contradicts_itself_is_refused(
     release = copied(kind)
     forge(release, change)
     assert message in refused(release)
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [{"Delta": 0.9}, {"Delta": "0.9"}, {"metric": "m", "epsilon": 99}, {"a day": {"epsilon": 99}}],
+    ids=str,
+)
+def test_a_cost_of_any_name_is_told(copied: Callable[[str], Path], numbers: dict[str, Any]) -> None:
+    # Kills: a private artefact whose cost no line tells, since its number has another name.
+    release = copied("words")
+    forge(release, private("index", STATED | {"parameters": {"epsilon": 1} | numbers}))
+    begin = "the people whose data the index was made from: "
+
+    def untold(content: dict[str, Any]) -> None:
+        lines = content["guarantee"]["not_protected"]
+        lines[:] = [line for line in lines if not line.startswith(begin)]
+
+    edit_card(release, untold)
+    redress(release)
+    assert "guarantee: not_protected: it does not say" in refused(release)
 
 
 @pytest.mark.parametrize("kind", ["words", "word-embeddings"])

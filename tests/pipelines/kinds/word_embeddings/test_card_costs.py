@@ -117,6 +117,21 @@ def with_start(card: dict[str, Any], named: str, given: str, **changes: Any) -> 
     card["artefacts"].append(start | changes)
 
 
+OTHER_SOFTWARE = "dp-accounting 0.0.1"
+
+
+def never(card: dict[str, Any]) -> None:
+    """Have one group take part in no step, and the other one at no rate, by other software."""
+    first, second = card["mechanism"]["groups"]
+    rate, last = (
+        max(first["sampling_rate"], second["sampling_rate"]),
+        card["mechanism"]["steps_taken"],
+    )
+    first.update(sampling_rate=rate, last_step=0)
+    second.update(sampling_rate="0", last_step=last)
+    card["mechanism"]["software"] = OTHER_SOFTWARE
+
+
 CARDS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "smaller total": (
         lambda c: c["budget"]["total"].update(epsilon_exact="1", epsilon=1.0),
@@ -189,6 +204,11 @@ CARDS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "a lower rate of all": (
         lambda c: [g.update(sampling_rate="1/1000") for g in c["mechanism"]["groups"]],
         "its training or the paper's figure is not as it says",
+    ),
+    "groups neither of which takes part": (never, "its training or the paper's figure is not as"),
+    "noise that no training needs": (
+        lambda c: c["mechanism"].update(noise_multiplier="1000000", software=OTHER_SOFTWARE),
+        "costs more than it says",
     ),
     "another budget left": (
         lambda c: c["mechanism"]["groups"][0].update(budget_left_for_training=0.01),

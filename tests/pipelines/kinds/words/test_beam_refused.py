@@ -3,17 +3,20 @@
 Beam finds no types in this module's rows if their annotations are strings.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import apache_beam as beam
 import numpy as np
 import pytest
+from apache_beam.pvalue import TaggedOutput
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.window import FixedWindows
 from composed import SEEN, SURROGATE, Doc, Make, doc, run
 from machine import OTHER_KEY
 
+from quietcorpus.transforms.composed.reading import COPIES, ReadRows
 from quietcorpus.transforms.errors import InputError
 
 # What is refused where the transform is made.
@@ -177,6 +180,23 @@ def test_a_job_that_fails_releases_no_row(
     said = str(raised.value)
     assert f"PrivatizeWords: {message}" in said
     assert "zqx" not in said
+    assert not (tmp_path / SEEN).exists()
+
+
+def test_rows_that_were_not_compared_with_the_text_are_not_released(
+    tmp_path: Path, words_of: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Kills: a job that publishes kept fields without the counts of copies in some batch, or in any.
+    own = ReadRows._outputs
+
+    def outputs(reader: ReadRows, documents: Any) -> Iterator[object]:
+        for one in own(reader, documents):
+            if not isinstance(one, TaggedOutput) or one.tag != COPIES:
+                yield one
+
+    monkeypatch.setattr(ReadRows, "_outputs", outputs)
+    with pytest.raises(Exception, match="'product' was compared with the text in 0 documents of 9"):
+        run(tmp_path, [doc(number, "the zqxgood report") for number in range(9)], words_of())
     assert not (tmp_path / SEEN).exists()
 
 
