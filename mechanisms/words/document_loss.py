@@ -70,6 +70,7 @@ _SMALLEST_DELTA = Fraction(1, 10**300)
 _COARSE, _FINE = 1 << 11, 1 << 18  # cells of one word's loss
 _LONGEST = 1 << 19  # of a sum's window
 _LOOSE = 0.004  # of epsilon': what rounding up L losses may add to it, at most
+_NO_FLOAT = 760  # exp of minus that is no float64 above 0
 _REACH = 9.0  # standard deviations on each side of a window's middle
 
 
@@ -280,7 +281,10 @@ def _sum(
 @functools.lru_cache(maxsize=1 << 10)
 def _binomial(epsilon: float, bits: int, delta: float) -> Fraction:
     """Return the bound of `Flips` for that many bits in all, maybe above the worst case."""
-    flipped = np.arange(bits + 1)
+    # Elsewhere floats of masses are zero: a law of billions of bits would be mostly zeros.
+    reach = math.ceil(math.sqrt(bits * _NO_FLOAT / 2))  # Hoeffding's inequality
+    middle = round(bits * math.exp(-epsilon) / (1 + math.exp(-epsilon)))
+    flipped = np.arange(max(0, middle - reach), min(bits, middle + reach) + 1)
     losses = epsilon * (bits - 2.0 * flipped)
     ways = (
         scipy.special.gammaln(bits + 1)
@@ -294,7 +298,7 @@ def _binomial(epsilon: float, bits: int, delta: float) -> Fraction:
         over = losses[losses > found] - found
         return float((masses[: len(over)] * -np.expm1(-over)).sum() * (1 + _MARGIN + error))
 
-    return _solved(spent, delta, 0.0, float(losses[0]), float(losses[0]))
+    return _solved(spent, delta, 0.0, epsilon * bits, epsilon * bits)
 
 
 def _solved(

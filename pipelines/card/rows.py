@@ -17,6 +17,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -125,6 +126,20 @@ def misfit_of(
     ):
         return "weight is not the count of a histogram, or one was not released"
     return None
+
+
+AT_ONCE = 1 << 24
+"""The bytes of values, or the values of lists, that are looked at together in a row group."""
+
+
+def in_parts(rows: pa.Table, sizes: npt.NDArray[np.int64]) -> Iterator[pa.Table]:
+    """Yield consecutive rows, one or more, whose sizes add up to `AT_ONCE` at most."""
+    ends, start = np.cumsum(sizes), 0
+    while start < len(rows):
+        before = ends[start - 1] if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, before + AT_ONCE, side="right")))
+        yield rows.slice(start, stop - start)
+        start = stop
 
 
 def rule_of(tokenizer: str) -> Tokenizer | None:

@@ -25,7 +25,7 @@ from ...card.costs import within
 from ...card.mechanism import FileFormat
 from ...card.model import Card, PapersFigure, UsedArtefact
 from ...card.parameters import Rational
-from ...card.rows import misfit_of
+from ...card.rows import in_parts, misfit_of
 from ...environment.version import same_code
 from ...storage import layout
 from ..histogram.card import LimitedPrecisionMechanism, StatedEpsilon, check_stages, limits_of
@@ -154,29 +154,49 @@ def _misfit_of_bags(
 
     `noise` is what no bin's noise passes.
     """
-    offsets, terms = _lists(rows["terms"])
-    of_counts, counts = _lists(rows["counts"])
-    row = np.repeat(np.arange(len(rows)), np.diff(offsets))
-    if not np.array_equal(offsets, of_counts):
+    lists = [name for name in ("terms", "counts", "bins") if name in rows.column_names]
+    lengths = {name: _lengths(rows[name]) for name in lists}
+    if not np.array_equal(lengths["terms"], lengths["counts"]):
         return "terms and counts of a row are not as many"
+    if lengths["terms"].max(initial=0) > len(bin_of):  # before arrays of so many
+        return "terms of a row are not ascending, or a count is not positive"
+    if (lengths.get("bins", np.array([bins])) != bins).any():
+        return _NOT_ADDED
+    sizes = np.sum(list(lengths.values()), axis=0)
+    found = (_misfit_of_part(part, bin_of, bins, noise) for part in in_parts(rows, sizes))
+    return next(filter(None, found), None)
+
+
+_NOT_ADDED = "counts do not add up to the bins that they are made from, or these are no noise's"
+
+
+def _misfit_of_part(
+    rows: pa.Table, bin_of: npt.NDArray[np.integer], bins: int, noise: float
+) -> str | None:
+    """Return the fault of some rows, whose lists have the right lengths, as `_misfit_of_bags`."""
+    offsets, terms = _lists(rows["terms"])
+    _, counts = _lists(rows["counts"])
+    row = np.repeat(np.arange(len(rows)), np.diff(offsets))
     if len(terms) and (terms.min() < 0 or terms.max() >= len(bin_of)):
         return "terms has a number that no term has"
     if (np.diff(terms)[np.diff(row) == 0] <= 0).any() or (counts <= 0).any():
         return "terms of a row are not ascending, or a count is not positive"
     if "bins" in rows.column_names:
-        of_bins, noisy = _lists(rows["bins"])
-        wrong = "counts do not add up to the bins that they are made from, or these are no noise's"
-        if (np.diff(of_bins) != bins).any():  # before a sum of the size that the card states
-            return wrong
+        _, noisy = _lists(rows["bins"])
         total = np.bincount(row * bins + bin_of[terms], counts, minlength=len(rows) * bins)
         if not np.array_equal(total, np.maximum(noisy, 0)) or noisy.min(initial=0) < -noise:
-            return wrong
+            return _NOT_ADDED
     return None
+
+
+def _lengths(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    lengths: npt.NDArray[np.int64] = pc.list_value_length(column).to_numpy().astype(np.int64)
+    return lengths
 
 
 def _lists(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return the offsets and the values of a column of lists."""
-    lengths = pc.list_value_length(column).to_numpy().astype(np.int64)
+    lengths = _lengths(column)
     values = pc.list_flatten(column).to_numpy().astype(np.int64)
     return np.concatenate([[0], np.cumsum(lengths)]), values
 

@@ -504,9 +504,7 @@ def _check_texts(output: str, mechanism: PublicTextsMechanism, documents: int | 
     labels = mechanism.strata["labels"] if mechanism.strata else [None]
     shape = len(labels), mechanism.pool_texts
     # The card's numbers may be too large for arrays.
-    if len(votes) != math.prod(shape) or _places(votes, mechanism) != _listed(
-        np.ones(shape, dtype=np.bool_), labels
-    ):
+    if len(votes) != math.prod(shape) or not _are_at(votes, np.ones(shape, dtype=np.bool_), labels):
         raise InputError(f"{output}/{layout.VOTES}: not a row for each text of the pool")
     for name in ("votes", "estimate") if mechanism.smooth else ("votes",):
         # As whole numbers, larger sums than a release's would wrap round.
@@ -520,7 +518,7 @@ def _check_texts(output: str, mechanism: PublicTextsMechanism, documents: int | 
     if (given < 0).any():
         raise InputError(f"{output}/{layout.VOTES}: an estimate is below zero")
     chosen = given > 0
-    if _places(texts, mechanism) != _listed(chosen, labels) or not np.array_equal(
+    if not _are_at(texts, chosen, labels) or not np.array_equal(
         texts["weight"].to_numpy(), weights(given, chosen)[chosen]
     ):
         raise InputError(
@@ -542,12 +540,16 @@ def _estimates(votes: pa.Table, mechanism: PublicTextsMechanism) -> npt.NDArray[
     return np.where(noisy >= mechanism.least_votes, noisy, 0)
 
 
-def _listed(chosen: npt.NDArray[np.bool_], labels: Sequence[str | None]) -> list[Any]:
-    """Return label and number of the chosen texts, in order."""
-    return [(labels[row], number) for row, number in np.argwhere(chosen).tolist()]
+def _are_at(table: pa.Table, chosen: npt.NDArray[np.bool_], labels: Sequence[str | None]) -> bool:
+    """Return whether the rows of a table are those of the chosen texts, label by label.
 
-
-def _places(table: pa.Table, mechanism: PublicTextsMechanism) -> list[Any]:
-    """Return label and number of each row of a table."""
-    own = table["label"].to_pylist() if mechanism.strata else [None] * len(table)
-    return list(zip(own, table["id"].to_pylist(), strict=True))
+    A pool of a few megabytes may have millions of places: no list of them is made.
+    """
+    if not np.array_equal(table["id"].to_numpy(), np.nonzero(chosen)[1]):
+        return False
+    ends = np.cumsum(chosen.sum(axis=1))
+    return all(
+        label is None or pc.all(pc.equal(table["label"].slice(end - own, own), label)).as_py()
+        for label, own, end in zip(labels, chosen.sum(axis=1).tolist(), ends.tolist(), strict=True)
+        if own
+    )

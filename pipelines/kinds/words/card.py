@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import fields
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field, create_model
@@ -39,7 +40,7 @@ from ...card.parameters import (
     document_losses,
     exacts,
 )
-from ...card.rows import are_tokens
+from ...card.rows import AT_ONCE, are_tokens, in_parts
 from ...card.weakness import Weakness, of_words
 from ...environment.version import same_code
 from ...storage import layout
@@ -201,9 +202,7 @@ class WordsMechanism(_WithOptions):
         texts = rows["text"]
         if pc.any(pc.match_substring_regex(texts, r"^\s|\s$|\s\s|[^\S ]")).as_py():
             return "text is not words with single spaces between them"
-        split = pc.list_flatten(pc.split_pattern(texts, " "))
-        words = pc.unique(split.filter(pc.not_equal(split, "")))
-        if not are_tokens(words, self.tokenizer):
+        if not all(are_tokens(words, self.tokenizer) for words in different_words(texts)):
             return "text has a word that the tokenizer does not find"
         given = self.document_epsilon
         if not isinstance(given, DocumentEpsilonUsed):
@@ -213,10 +212,35 @@ class WordsMechanism(_WithOptions):
 
     def disagreement(self, rows: pa.Table, before: dict[Any, Any]) -> str | None:
         """Return that the rows of all files have more different words than the index."""
-        words = pc.unique(pc.list_flatten(pc.split_pattern(rows["text"], " ")))
-        before.update(dict.fromkeys(words.to_pylist()))
-        before.pop("", None)
-        return "text has more different words than the index" if len(before) > self.words else None
+        for words in different_words(rows["text"]):
+            before.update(dict.fromkeys(words.to_pylist()))
+            if len(before) > self.words:
+                return "text has more different words than the index"
+        return None
+
+
+def different_words(texts: pa.ChunkedArray) -> Iterator[pa.LargeStringArray]:
+    """Yield the different words of some of the texts after those of others.
+
+    A text of a few kilobytes, compressed, may have a hundred million words.
+    """
+    table = pa.table({"text": texts})
+    for part in in_parts(table, pc.binary_length(texts).to_numpy().astype(np.int64)):
+        for some in _divided(part["text"]):
+            split = pc.list_flatten(pc.split_pattern(some, " "))
+            yield pc.unique(split.filter(pc.not_equal(split, ""))).cast(pa.large_string())
+
+
+def _divided(texts: pa.ChunkedArray) -> Iterator[pa.ChunkedArray | pa.LargeStringArray]:
+    """Yield texts that are short enough, or a long one between its words."""
+    if len(texts) > 1 or pc.max(pc.binary_length(texts)).as_py() <= AT_ONCE:
+        yield texts
+        return
+    whole, start = texts[0].as_py(), 0
+    while start < len(whole):
+        end = whole.find(" ", start + AT_ONCE) + 1 or len(whole)
+        yield pa.array([whole[start:end]], pa.large_string())
+        start = end
 
 
 def word_limits(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -263,6 +264,23 @@ def test_brr_of_a_long_document_is_the_difference_of_two_binomial_tails() -> Non
     assert exact == pytest.approx(1e-6, rel=1e-2)
     assert exact <= 1e-6 * (1 + 1e-9)
     assert found < 0.4 * 0.7 * count
+
+
+def test_a_law_of_many_bits_takes_the_memory_of_its_masses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Kills: floats for millions of flips whose masses are zero; a window that leaves out masses.
+    laws = [
+        (e, n, d) for e in (1e-3, 0.3, 5.0, 800.0) for n in (1, 900, 40_000) for d in (1e-12, 0.05)
+    ]
+    found = [document_loss._binomial.__wrapped__(*law) for law in laws]
+    tracemalloc.start()
+    assert document_loss._binomial.__wrapped__(0.01, 1 << 22, 1e-6) < Fraction(500)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 16 << 20
+    monkeypatch.setattr(document_loss, "_NO_FLOAT", 1e12)
+    assert [document_loss._binomial.__wrapped__(*law) for law in laws] == found
 
 
 @pytest.mark.parametrize(("one", "other"), list(pairwise([1, 2, 50, 300])))

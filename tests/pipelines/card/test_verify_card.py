@@ -505,11 +505,6 @@ AGAINST: dict[str, list[tuple[str, Change, str]]] = {
         ("nearest texts that no list has", searched(recall={"1": 0.5}), "mechanism.search"),
         ("a command of no file", varied(files=[]), "mechanism.variation"),
         ("a ledger's noise without an end", endless, "its numbers cannot be"),
-        (
-            "noise that none needs",
-            mechanism(noise_multiplier="65", software="dp-accounting 0.0.1"),
-            "costs more",
-        ),
         ("a folder", varied(command=["/home/jane/x"]), "mechanism.variation"),
         ("more noise", scaled, NOT_SOLVED),
         ("no votes", mechanism(vote=0), NOT_SOLVED),

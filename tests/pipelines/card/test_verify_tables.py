@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from golden_releases import HERE, KINDS, WEAK, fixed
@@ -21,6 +23,8 @@ from quietcorpus.pipelines.card import rows as document_rows
 from quietcorpus.pipelines.card import tables as table_files
 from quietcorpus.pipelines.card.verify import verified
 from quietcorpus.pipelines.kinds.bag_of_words import card as bags
+from quietcorpus.pipelines.kinds.public_texts import card as votes
+from quietcorpus.pipelines.kinds.words import card as words
 from quietcorpus.pipelines.release.release import release as run
 from quietcorpus.pipelines.runners.engine import Engine
 from quietcorpus.pipelines.schema.loading import load_spec
@@ -702,6 +706,76 @@ def test_bins_are_counted_before_they_take_memory() -> None:
         dict.fromkeys(("terms", "counts", "bins"), pa.array([[]], pa.list_(pa.int32())))
     )
     assert "counts do not add up" in str(bags._misfit_of_bags(rows, np.arange(3), 10**12, 99.0))
+
+
+def memory(act: Callable[[], object]) -> int:
+    """Measure the most bytes that Python and NumPy hold at once meanwhile."""
+    tracemalloc.start()
+    try:
+        act()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(("at_once", "parts"), [(1, 16), (7, 8), (1 << 24, 1)])
+def test_different_words_of_a_text_are_found_in_parts(
+    at_once: int, parts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Kills: a word that is cut or left out; gigabytes for one word a hundred million times.
+    for module in (document_rows, words):
+        monkeypatch.setattr(module, "AT_ONCE", at_once)
+    texts = ["", "one", "two one three", "\u00e9 \u00e9 \u00e9 four", "five " * 9 + "six", ""]
+    seen, split = [], pc.split_pattern
+    monkeypatch.setattr(pc, "split_pattern", lambda own, by: seen.append(own) or split(own, by))
+    found = [one for some in words.different_words(pa.chunked_array([texts])) for one in some]
+    assert {one.as_py() for one in found} == {*" ".join(texts).split()}
+    sizes = [pc.sum(pc.binary_length(one)).as_py() for one in seen]
+    assert len(seen) >= parts
+    assert max(sizes) <= at_once + 8
+
+
+def test_bags_are_looked_at_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Kills: gigabytes for row groups of a few compressed megabytes; a fault in a later part.
+    count, terms = 400, 1000
+    lists = pa.ListArray.from_arrays(
+        np.arange(count + 1, dtype=np.int32) * terms,
+        pa.array(np.tile(np.arange(terms, dtype=np.int32), count)),
+    )
+    ones = pa.ListArray.from_arrays(lists.offsets, pa.array(np.ones(count * terms, np.int32)))
+    rows = pa.table({"terms": lists, "counts": ones})
+    monkeypatch.setattr(document_rows, "AT_ONCE", 1 << 16)
+
+    def misfit(own: pa.Table) -> str | None:
+        return bags._misfit_of_bags(own, np.arange(terms), terms, 1.0)
+
+    assert misfit(rows) is None
+    assert memory(lambda: misfit(rows)) < 8 << 20
+    wrong = pa.table({"terms": lists.slice(0, 2), "counts": ones.slice(0, 2)})
+    values = wrong["counts"].to_pylist()
+    values[1][5] = 0
+    last = wrong.set_column(1, "counts", pa.array(values, ones.type))
+    assert "a count is not positive" in str(misfit(pa.concat_tables([rows, last])))
+    longer = pa.array([[0] * (terms + 1)], lists.type)
+    assert "not ascending" in str(misfit(pa.table({"terms": longer, "counts": longer})))
+
+
+def test_places_of_votes_are_compared_as_arrays() -> None:
+    # Kills: a list of all places, which takes 400 bytes for each.
+    labels, texts = ["a", "b"], 50_000
+    chosen = np.random.default_rng(0).random((2, texts)) < 0.5
+    rows, numbers = np.nonzero(chosen)
+    table = pa.table({"id": numbers, "label": pa.array(labels).take(pa.array(rows))})
+    assert votes._are_at(table, chosen, labels)
+    assert memory(lambda: votes._are_at(table, chosen, labels)) < 4 << 20
+    assert not votes._are_at(table.slice(1), chosen, labels)
+    for place in (0, len(table) - 1):
+        for name, other in (("id", texts), ("label", "c")):
+            column = table[name].to_pylist()
+            column[place] = other
+            wrong = table.set_column(table.schema.get_field_index(name), name, pa.array(column))
+            assert not votes._are_at(wrong, chosen, labels)
+    assert votes._are_at(table.select(["id"]).slice(0, chosen[0].sum()), chosen[:1], [None])
 
 
 def test_column_chunks_of_the_same_pages_are_refused(golden: Path) -> None:

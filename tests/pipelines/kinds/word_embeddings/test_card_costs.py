@@ -123,12 +123,9 @@ OTHER_SOFTWARE = "dp-accounting 0.0.1"
 def never(card: dict[str, Any]) -> None:
     """Have one group take part in no step, and the other one at no rate, by other software."""
     first, second = card["mechanism"]["groups"]
-    rate, last = (
-        max(first["sampling_rate"], second["sampling_rate"]),
-        card["mechanism"]["steps_taken"],
-    )
+    rate = max(first["sampling_rate"], second["sampling_rate"], key=Fraction)
     first.update(sampling_rate=rate, last_step=0)
-    second.update(sampling_rate="0", last_step=last)
+    second.update(sampling_rate="0", last_step=card["mechanism"]["steps_taken"])
     card["mechanism"]["software"] = OTHER_SOFTWARE
 
 
