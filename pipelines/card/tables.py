@@ -31,6 +31,7 @@ _SCHEMA = b"ARROW:schema"
 _FRESH = r"^[0-9a-f]{32}$"
 # The bytes of a row group that is read: of a larger file, as many times its size.
 _LARGEST_GROUP, _MOST_TIMES = 1 << 32, 64
+_SHOWN = 8  # names of columns
 _BYTES_OF_VALUE = 16  # with its levels
 # Of Thrift's compact protocol: types, the size of a list that is given in digits, and the bits of
 # the largest number.
@@ -68,8 +69,9 @@ def schema_of(uri: str, file: pq.ParquetFile, expected: FileFormat, card: Card) 
         found = file.schema_arrow.names
     wrong = set(stated).symmetric_difference(found)
     if wrong:
-        names = ", ".join(sorted(wrong))
-        raise InputError(f"{uri}: columns that release.json does not account for: {names}")
+        names = ", ".join(sorted(wrong)[:_SHOWN])
+        more = f" and {len(wrong) - _SHOWN:,} more" if len(wrong) > _SHOWN else ""
+        raise InputError(f"{uri}: columns that release.json does not account for: {names}{more}")
     if found != stated:
         raise InputError(f"{uri}: its columns are not in order, or one stands twice")
     with readable(uri):
