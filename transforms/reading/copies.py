@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,14 @@ _ESCAPE = re.compile(r"(?:\\+u[0-9a-fA-F]{4})+|\\+[nrtbf]?")  # of JSON, at any 
 _JSON = json.JSONDecoder(strict=False)
 _BEFORE_JSON = re.compile(r"[\s\ufeff\x1e,;]*(?=[\[{\"])")
 _LETTER = r"[\pL\pN_]"
+_LOWER = bytes(range(256)).lower()
+_SEPARATORS = bytes(byte for byte in range(256) if not re.match(rb"\w", bytes([byte])))
+# ASCII, and letters and signs of which normalising and case folding make none of ASCII's letters.
+_AS_WRITTEN = re.compile(
+    "[\0-\x7f\xa0-\xa9\xab-\xb1\xb4-\xb8\xbb\xbf-\xde\xe0-\xff\u0100-\u012f\u0131\u0134-\u013e\u0141-\u0148"
+    "\u014a-\u017e\u0386-\u03ce\u0400-\u0482\u048a-\u04ff\u05d0-\u05ea\u0621-\u064a\u2010-\u2027\u2030-\u203a"
+    "\u20ac\u3001-\u3011\u3041-\u3096\u30a1-\u30fc\u4e00-\u9fa5\uac00-\ud7a3]*"
+)
 
 
 @dataclass(frozen=True)
@@ -53,9 +61,9 @@ class Copies:
         linear in the lengths of text and value.
         """
         rows, found = {}, {}
+        texts = _Texts(documents.texts)
         for name in columns:
-            both, copies = _counted(documents.texts, documents.columns[name])
-            rows[name], found[name] = both, copies
+            rows[name], found[name] = _counted(texts, documents.columns[name])
         return cls(rows, found, dict.fromkeys(columns, len(documents.rows)))
 
     def __add__(self, other: Copies) -> Copies:
@@ -75,17 +83,74 @@ def _added(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
     return {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}
 
 
-def _counted(texts: pa.LargeStringArray, column: pa.ChunkedArray) -> tuple[int, int]:
+class _Texts:
+    """The texts of a batch, each normalised at most once, whatever the number of columns."""
+
+    def __init__(self, texts: pa.LargeStringArray) -> None:
+        self._texts = texts
+        self._letters: dict[int, bytes | None] = {}
+        self._forms: dict[int, list[str]] = {}
+        self.have_words = _has_words(texts)
+        self.short = pc.less(pc.utf8_length(texts), _HEAD)
+
+    def letters(self, row: int) -> bytes | None:
+        """Return `_letters` of a text."""
+        if row not in self._letters:
+            self._letters[row] = _letters(self._texts[row].as_py())
+        return self._letters[row]
+
+    def forms(self, row: int) -> list[str]:
+        """Return `_forms` of a text."""
+        if row not in self._forms:
+            self._forms[row] = _forms(self._texts[row].as_py())
+        return self._forms[row]
+
+
+class _Value(NamedTuple):
+    """A value of a column in all forms that are compared, and the letters that a copy must have."""
+
+    forms: list[str]
+    longest: int  # letters of a form
+    ascii_letters: list[bytes]  # of the forms that a text may hold, each
+
+    @classmethod
+    def of(cls, value: Any) -> _Value:
+        forms = _forms(value, each_field=True)
+        letters = [form.replace(" ", "") for form in forms]
+        held = [one.encode().translate(None, _SEPARATORS) for one in letters if len(one) >= _LONG]
+        return cls(forms, max(map(len, letters), default=0), held)
+
+    def may_repeat(self, letters: bytes | None) -> bool:
+        """Return whether a text of these ASCII letters may repeat the value, or it the text.
+
+        A value that holds a text, or its first 200 letters, has at least that many letters itself.
+        A text that holds a shorter value has its ASCII letters, with no others between them.
+        """
+        return (
+            letters is None
+            or min(len(letters), _HEAD) <= self.longest
+            or any(one in letters for one in self.ascii_letters)
+        )
+
+
+def _counted(texts: _Texts, column: pa.ChunkedArray) -> tuple[int, int]:
     """Return the numbers of rows that have both text and value, and that repeat the text."""
     values = pa.array(strings(column), pa.large_string())
-    looked_at = numbered(column) if pa.types.is_nested(column.type) else values
-    both = pc.and_(_has_words(texts), _has_words(values))
+    is_nested = pa.types.is_nested(column.type)
+    looked_at = numbered(column) if is_nested else values
+    both = pc.and_(texts.have_words, _has_words(values))
     # A short value can hold a short text alone. Most rows end here, unread.
-    near = pc.or_(
-        pc.less(pc.utf8_length(texts), _HEAD), pc.greater_equal(pc.utf8_length(values), _LONG)
-    )
-    rows = np.flatnonzero(pc.and_(both, near).to_numpy(zero_copy_only=False))
-    found = sum(repeats(texts[row].as_py(), looked_at[row].as_py()) for row in rows.tolist())
+    near = pc.or_(texts.short, pc.greater_equal(pc.utf8_length(values), _LONG))
+    found = 0
+    known: dict[str, _Value] = {}  # most kept columns have few values
+    for row in np.flatnonzero(pc.and_(both, near).to_numpy(zero_copy_only=False)).tolist():
+        value = looked_at[row].as_py()
+        one = _Value.of(value) if is_nested else known.get(value) or _Value.of(value)
+        if not is_nested:
+            known[value] = one
+        if one.may_repeat(texts.letters(row)):
+            forms = texts.forms(row)
+            found += any(_repeats(form, other) for form in forms for other in one.forms)
     return int(pc.sum(both).as_py() or 0), found
 
 
@@ -93,10 +158,19 @@ def _has_words(column: pa.LargeStringArray) -> pa.BooleanArray:
     return pc.match_substring_regex(column, _LETTER)
 
 
-def repeats(text: str, value: Any) -> bool:
-    """Return whether a value repeats a text; see `Copies.of`."""
-    forms = _forms(value, each_field=True)
-    return any(_repeats(one, other) for one in _forms(text) for other in forms)
+def _letters(text: str) -> bytes | None:
+    """Return the ASCII letters, digits and underscores of a text's only form, or None.
+
+    They are read without normalising the text. None stands for a text that has several forms, or
+    characters of which normalising or case folding may make ASCII letters.
+    """
+    if not text.isascii():
+        text = text.replace("\xdf", "ss")
+        if not _AS_WRITTEN.fullmatch(text):
+            return None
+    if "\\" in text or _BEFORE_JSON.match(text):
+        return None
+    return text.encode().translate(_LOWER, _SEPARATORS)
 
 
 def _repeats(text: str, value: str) -> bool:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
+import unicodedata
 from collections.abc import Callable
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from quietcorpus.transforms.reading.copies import Copies
 from quietcorpus.transforms.reading.documents import Documents
@@ -134,3 +139,52 @@ def test_values_that_python_does_not_have(kind: pa.DataType) -> None:
     values = pa.StructArray.from_arrays([moments, pa.array([TEXT, "loan"])], ["at", "note"])
     found = counted([TEXT, TEXT], values)
     assert (found.rows, found.found) == ({"note": 2}, {"note": 1})
+
+
+def letters(text: str) -> str:
+    return "".join(re.findall(r"\w", unicodedata.normalize("NFKC", text).casefold()))
+
+
+def repeats(text: str, value: str) -> bool:
+    """The definition, of strings without JSON and backslashes."""
+    words = [
+        " ".join(re.findall(r"\w+", unicodedata.normalize("NFKC", one).casefold()))
+        for one in (text, value)
+    ]
+    one, other = letters(text), letters(value)
+    return f" {words[0]} " in f" {words[1]} " or any(
+        len(a) >= 20 and a[:200] in b for a, b in ((one, other), (other, one))
+    )
+
+
+PIECES = st.lists(
+    st.sampled_from(
+        ["ab", "Ab ", "a-b", "\xe4b", "a\u0308b", "\xdf", "ss", "\ufb01", "fi", "\ub9d0 "]
+    ),
+    max_size=110,
+).map("".join)
+
+
+@example("a\xe4b " * 9, "q " * 200, 1)
+@given(PIECES, PIECES, st.integers(0, 3))
+def test_what_is_looked_at_first_does_not_matter(one: str, other: str, held: int) -> None:
+    # Kills: letters that a look without normalising adds or leaves out, a bound on lengths.
+    text, value = [(one, other), (one + other, one), (one, other + one), (one + other, other)][held]
+    if letters(text) and letters(value):
+        wanted = {"note": int(repeats(text, value))}
+        assert counted([text], pa.array([value])).found == wanted
+        assert counted([text + "q"] * 2, pa.array([value, value])).found["note"] in (0, 2)
+
+
+def test_characters_that_become_letters() -> None:
+    # All characters of which normalising or case folding makes ASCII letters, or takes one away.
+    # Kills: a character read as it is written.
+    made = [
+        f"x{character}y"
+        for character in map(chr, chain(range(0x80, 0xD800), range(0xE000, 0x20000)))
+        if re.sub(r"[^\x00-\x7f]", "", letters(f"x{character}y")) != "xy"
+    ]
+    assert len(made) > 1000
+    texts = ["q " * 200 + one + "z" * 20 for one in made]
+    values = [letters(one + "z" * 20) for one in made]
+    assert counted(texts, pa.array(values)).found == {"note": len(made)}
