@@ -79,7 +79,8 @@ class Desk:
         weights = pa.table({"term": WORDS, "weight": range(1, len(WORDS) + 1)})
         pq.write_table(weights, self.folder / "frequencies.parquet")
         for name in ("glove.txt", "vectors.txt"):
-            vectors = self._generator.normal(size=(len(WORDS), 8))
+            # So near to each other that most words change, at the epsilons of the guides.
+            vectors = self._generator.normal(scale=0.1, size=(len(WORDS), 8))
             rows = zip(WORDS, vectors, strict=True)
             self.write(name, "".join(f"{w} {' '.join(map(str, v))}\n" for w, v in rows))
 

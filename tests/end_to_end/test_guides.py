@@ -111,7 +111,7 @@ def test_the_guides_to_words(desk: Desk) -> None:
         "cp -r index glove-840b && cp -r glove-index glove-6b\n" + compared,
         {"--words 512": "--words 40"},
     )
-    *_, evaluated = blocks(f"{GUIDES}/evaluation.md")
+    evaluated = blocks(f"{GUIDES}/evaluation.md")[2]
     desk.run(
         evaluated, {"reviews-words": "complaints-words", "reviews.parquet": "corpus/a.parquet"}
     )
@@ -142,7 +142,11 @@ def test_the_guide_to_public_texts(desk: Desk) -> None:
     desk.run(varied, {"examples/paraphrase.py": str(ROOT / "examples" / "paraphrase.py")})
     desk.run(lines(build)[0], {"--output pool": "--search ivf:lists=4 --output lists"})
     for name, pool in (("both", "lists"), ("first", "lists"), ("second", "pool-narrow")):
-        changes = {"pool: pool": f"pool: {pool}\n  nearest: 5", "complaints-texts": name}
+        changes = {
+            "pool: pool": f"pool: {pool}\n  nearest: 5",
+            "complaints-texts": name,
+            "mechanism:": "accept: [large-epsilon]\nmechanism:",
+        }
         desk.spec(f"{name}.yaml", page, changes | {"epsilon: 1 ": "epsilon: 20 "})
     desk.run(narrowed, {"--pool pool ": "--pool lists "})
     own = {"--pool pool": "--pool lists", "--nearest 500": "--nearest 5", "25000": "120"}
@@ -178,7 +182,7 @@ def test_the_guides_to_word_embeddings(desk: Desk) -> None:
     )
     (release,) = blocks(page)
     desk.run(release)
-    _, evaluated, _ = blocks(f"{GUIDES}/evaluation.md")
+    evaluated = blocks(f"{GUIDES}/evaluation.md")[1]
     desk.run(evaluated)
     assert (desk.folder / "private" / "evaluation" / "evaluation.html").exists()
 

@@ -36,7 +36,7 @@ PATIENCE_SECONDS = 60
 # The command, which gives a store up sooner.
 IMPATIENT = """
 from quietcorpus.cli.main import main
-from quietcorpus.pipelines.environment import patience
+from quietcorpus.pipelines.environment import store_clients
 store_clients.LONGEST_SECONDS = 3.0
 main()
 """

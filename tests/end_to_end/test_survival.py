@@ -34,8 +34,8 @@ SPEC: dict[str, Any] = {
 IMPATIENT = """
 from quietcorpus.cli.main import main
 from quietcorpus.pipelines.runners import beam_patches
-from quietcorpus.pipelines.environment import patience
-beam_patches.SILENT_SECONDS, patience.LONGEST_SECONDS = 40.0, 6.0
+from quietcorpus.pipelines.environment import store_clients
+beam_patches.SILENT_SECONDS, store_clients.LONGEST_SECONDS = 40.0, 6.0
 main()
 """
 

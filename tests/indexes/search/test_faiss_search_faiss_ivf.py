@@ -104,10 +104,10 @@ def test_vectors_that_float32_cannot_tell_apart() -> None:
 _SEARCHED = """
 import hashlib, sys
 import numpy as np
-from quietcorpus.indexes.search import faiss_flat, faiss_ivf, inverted_lists
+from quietcorpus.indexes.search import faiss_search, inverted_lists
 vectors, queries = np.load("vectors.npy"), np.load("queries.npy")
 lists = inverted_lists.mapped("search.faiss")
-for search in (faiss_search.ListSearch(lists, 5, vectors), faiss_flat.FlatSearch(vectors)):
+for search in (faiss_search.ListSearch(lists, 5, vectors), faiss_search.FlatSearch(vectors)):
     print(hashlib.sha256(search.nearest(queries).tobytes()).hexdigest())
 """
 
