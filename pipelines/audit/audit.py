@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
 from dataclasses import asdict
 from typing import Any
 
@@ -18,7 +16,7 @@ from .. import registry
 from ..jobs.kind import prepare
 from ..schema.spec import Spec
 from ..storage import files as storage
-from ..storage.output import Output, refuse_in_release
+from ..storage.output import result_files
 from ..terminal.progress import Steps, aligned
 
 RESULT = "audit.json"
@@ -55,10 +53,7 @@ def audit(
     Raises:
         InputError: anything that a person can fix; nothing is written then.
     """
-    if output is not None:
-        refuse_in_release("output", output)
-        Output(output).require_writable()
-    with Output(output).folder(last=RESULT) if output is not None else nullcontext("") as folder:
+    with result_files(output, last=RESULT) as files:
         audits = audits_of(spec)
         findings = list(
             (steps or Steps(1, bar=False)).each(
@@ -73,9 +68,7 @@ def audit(
             "passed": all(finding.passed for finding in findings),
             "audits": [_finite(asdict(finding)) for finding in findings],
         }
-        if output is not None:
-            raw = json.dumps(content, indent=2, allow_nan=False) + "\n"
-            storage.write_bytes(f"{folder}/{RESULT}", raw.encode())
+        files[RESULT] = storage.as_json(content)
     return content
 
 

@@ -5,10 +5,8 @@ The tests of an audit by canaries and the number of guesses, fixed before any ru
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -39,7 +37,7 @@ from ..runners.engine import Engine
 from ..schema.mechanism import MechanismSpec
 from ..schema.spec import Spec
 from ..storage import files as storage
-from ..storage.output import Output, refuse_in_release
+from ..storage.output import result_files
 from ..terminal.progress import Steps
 from .game import Copy, Game, copied
 
@@ -219,9 +217,6 @@ def audit(
     Raises:
         InputError: anything that a person can fix; nothing is written then.
     """
-    if output is not None:
-        refuse_in_release("output", output)
-        Output(output).require_writable()
     make = registry.part(spec.mechanism.kind, "canaries")
     if make is None:
         raise InputError(f"canaries: there are none for the kind {spec.mechanism.kind}")
@@ -231,11 +226,9 @@ def audit(
             "work: missing; workers on other machines must reach the copy of the corpus: name a "
             "private folder or an object store's prefix"
         )
-    with Output(output).folder(last=RESULT) if output is not None else nullcontext("") as folder:
+    with result_files(output, last=RESULT) as files:
         content = _audited(spec, make, effort, progress)
-        if output is not None:
-            raw = json.dumps(content, indent=2, allow_nan=False) + "\n"
-            storage.write_bytes(f"{folder}/{RESULT}", raw.encode())
+        files[RESULT] = storage.as_json(content)
     return content
 
 

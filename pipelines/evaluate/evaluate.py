@@ -140,7 +140,9 @@ def evaluate(comparison: Comparison, output: str, effort: Effort) -> dict[str, A
         content = {**_content(comparison, measured, audits), "neighbours": neighbours}
         _write(content, measured, output)
         if effort.topics:
-            storage.write_whole(f"{output}/{TOPICS}", _json(list(comparison.paired_topics())))
+            storage.write_whole(
+                f"{output}/{TOPICS}", storage.as_json(list(comparison.paired_topics()))
+            )
     return content
 
 
@@ -148,15 +150,11 @@ def _write(content: dict[str, Any], measured: Sequence[MeasuredDraw], output: st
     """Write the report, its content and all observations."""
     files = {
         ROWS: results.table(measured),
-        CONTENT: _json(content),
+        CONTENT: storage.as_json(content),
         REPORT: render(content).encode(),
     }
     for name, data in files.items():
         storage.write_whole(f"{output}/{name}", data)
-
-
-def _json(content: object) -> bytes:
-    return (json.dumps(content, indent=2, allow_nan=False) + "\n").encode()
 
 
 def _refuse_another(output: str, digest: str) -> None:

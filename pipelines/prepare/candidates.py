@@ -33,7 +33,7 @@ from quietcorpus.transforms.reading.documents import Corpus
 
 from ..environment.version import quietcorpus_version
 from ..storage import places
-from ..storage.output import Output
+from ..storage.output import result_folder
 from ..storage.places import absolute
 from ..terminal.progress import Steps
 from . import encoding
@@ -85,87 +85,87 @@ def build(
     _check_names(keep, keep_text=keep_text)
     require_installed("sklearn", key="quietcorpus", extra="sentences")
     encoding.require_installed_ray()
-    Output(output).require_writable()
-    found = EncoderSource.resolve("encoder", encoder)
-    for doubt in found.doubts_of(language):
-        _LOGGER.warning("%s", doubt)
-    generator = np.random.default_rng(seed)
-    corpus = Corpus(source, text, id, tuple(keep))
-    steps = Steps(6, bar=progress)
-    with steps.step("reading and choosing documents"):
-        documents = chosen(corpus, language, least_sentences, most_sentences, wanted, generator)
-    texts = documents.texts.slice(0, candidates) if keep_text else None
-    names = _names(documents.columns.slice(0, candidates), id, keep, texts)
-    opened = found.open()  # fails here, rather than in Ray's workers, if it cannot be loaded
-    sentences = documents.sentences
-    with encoding.session(found, len(sentences)) as ray:
-        with steps.step("encoding sentences", len(sentences), "sentences") as display:
-            embeddings = encoding.encode(ray, found, opened, sentences, display.advance)
-        with steps.step("finding clusters"):
-            whole = means(embeddings, documents.offsets)
-            groups, quality = _clusters(whole, clusters, seed)
-        held = np.arange(wanted) >= candidates
-        known = embeddings, documents.offsets, groups, held, seed
-        with steps.step("training the recoder"):
-            recoder, training = (
-                train(*known) if ray is None else ray.get(ray.remote(train).remote(*known))
+    with result_folder(output, last=MANIFEST) as folder:
+        found = EncoderSource.resolve("encoder", encoder)
+        for doubt in found.doubts_of(language):
+            _LOGGER.warning("%s", doubt)
+        generator = np.random.default_rng(seed)
+        corpus = Corpus(source, text, id, tuple(keep))
+        steps = Steps(6, bar=progress)
+        with steps.step("reading and choosing documents"):
+            documents = chosen(corpus, language, least_sentences, most_sentences, wanted, generator)
+        texts = documents.texts.slice(0, candidates) if keep_text else None
+        names = _names(documents.columns.slice(0, candidates), id, keep, texts)
+        opened = found.open()  # fails here, rather than in Ray's workers, if it cannot be loaded
+        sentences = documents.sentences
+        with encoding.session(found, len(sentences)) as ray:
+            with steps.step("encoding sentences", len(sentences), "sentences") as display:
+                embeddings = encoding.encode(ray, found, opened, sentences, display.advance)
+            with steps.step("finding clusters"):
+                whole = means(embeddings, documents.offsets)
+                groups, quality = _clusters(whole, clusters, seed)
+            held = np.arange(wanted) >= candidates
+            known = embeddings, documents.offsets, groups, held, seed
+            with steps.step("training the recoder"):
+                recoder, training = (
+                    train(*known) if ray is None else ray.get(ray.remote(train).remote(*known))
+                )
+        with steps.step("measuring depth"):
+            codes = recoder.recode(embeddings)
+            recoded = np.rint(means(codes, documents.offsets))
+            directions = _directions(projections, WIDTHS[-1], generator)
+            own = slice(0, candidates)
+            centre = embeddings.astype(np.float64).mean(axis=0)
+            low, high = np.quantile(embeddings, _BOX, axis=0).astype(np.float64)
+            released = whole[own].astype(np.float32)
+            raw = _raw_quality(
+                embeddings, centre, documents.offsets, candidates, projections, generator
             )
-    with steps.step("measuring depth"):
-        codes = recoder.recode(embeddings)
-        recoded = np.rint(means(codes, documents.offsets))
-        directions = _directions(projections, WIDTHS[-1], generator)
-        own = slice(0, candidates)
-        centre = embeddings.astype(np.float64).mean(axis=0)
-        low, high = np.quantile(embeddings, _BOX, axis=0).astype(np.float64)
-        released = whole[own].astype(np.float32)
-        raw = _raw_quality(
-            embeddings, centre, documents.offsets, candidates, projections, generator
+            ours = depth_quality(codes, recoded[own], documents.offsets, candidates, directions)
+        manifest = CandidatesManifest(
+            provenance="public",
+            guarantee=None,
+            source={
+                "pattern": places.without_folders(source),
+                "documents": wanted,
+                **({} if names is None else {"id": id, "keep": list(keep)}),
+                **({TEXT: True} if keep_text else {}),
+            },
+            encoder={
+                "name": places.without_folders(found.name),
+                "sha256": found.digest,
+                "dimensions": embeddings.shape[1],
+            },
+            splitter=NAME,
+            language=language,
+            least_sentences=least_sentences,
+            most_sentences=most_sentences,
+            candidates=candidates,
+            projections=projections,
+            cosines=_cosines(embeddings, centre, released, generator),
+            seed=seed,
+            measures={
+                "training": asdict(training),
+                "clusters": quality,
+                "depth": {"raw": asdict(raw), "recoded": asdict(ours)},
+                **_frequent(documents.texts),
+            },
+            builder=f"quietcorpus {quietcorpus_version()}",
         )
-        ours = depth_quality(codes, recoded[own], documents.offsets, candidates, directions)
-    manifest = CandidatesManifest(
-        provenance="public",
-        guarantee=None,
-        source={
-            "pattern": places.without_folders(source),
-            "documents": wanted,
-            **({} if names is None else {"id": id, "keep": list(keep)}),
-            **({TEXT: True} if keep_text else {}),
-        },
-        encoder={
-            "name": places.without_folders(found.name),
-            "sha256": found.digest,
-            "dimensions": embeddings.shape[1],
-        },
-        splitter=NAME,
-        language=language,
-        least_sentences=least_sentences,
-        most_sentences=most_sentences,
-        candidates=candidates,
-        projections=projections,
-        cosines=_cosines(embeddings, centre, released, generator),
-        seed=seed,
-        measures={
-            "training": asdict(training),
-            "clusters": quality,
-            "depth": {"raw": asdict(raw), "recoded": asdict(ours)},
-            **_frequent(documents.texts),
-        },
-        builder=f"quietcorpus {quietcorpus_version()}",
-    )
-    sample = generator.choice(len(embeddings), min(_VARIED, len(embeddings)), replace=False)
-    made = Candidates(
-        manifest,
-        released,
-        centre,
-        np.stack([low, high - low]),
-        directions,
-        recoded[own],
-        recoder,
-        names,
-        *discriminants(embeddings, centre, whole, sample),
-    )
-    with steps.step("writing"), Output(output).folder(last=MANIFEST) as folder:
-        return save(folder, made)
+        sample = generator.choice(len(embeddings), min(_VARIED, len(embeddings)), replace=False)
+        made = Candidates(
+            manifest,
+            released,
+            centre,
+            np.stack([low, high - low]),
+            directions,
+            recoded[own],
+            recoder,
+            names,
+            *discriminants(embeddings, centre, whole, sample),
+        )
+        with steps.step("writing"):
+            return save(folder, made)
 
 
 def _frequent(texts: pa.Array) -> dict[str, dict[str, float]]:

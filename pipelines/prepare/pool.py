@@ -33,7 +33,7 @@ from quietcorpus.transforms.reading.documents import Corpus
 
 from ..environment.version import quietcorpus_version
 from ..storage import places
-from ..storage.output import Output
+from ..storage.output import result_folder
 from ..storage.places import absolute
 from ..terminal.progress import Steps
 from . import encoding, pool_lists
@@ -67,22 +67,22 @@ def build(
     source, output = absolute(source), absolute(output)
     asked = None if search is None else pool_lists.parse(search, seed)
     _require_public(provenance)
-    Output(output).require_writable()
-    model = model_of(encoder, tokenizer)
-    for doubt in model.doubts_of(language) if model else ():
-        _LOGGER.warning("%s", doubt)
-    steps = Steps(4, bar=progress)
-    with steps.step("reading texts"):
-        documents = [one for own in texts(Corpus(source, text)) for one in own.to_pylist()]
-        listed, empty = _distinct(documents)
-    _require_possible(source, len(listed))
-    origin = Origin(
-        name=source,
-        source={"pattern": places.without_folders(source), "documents": len(documents)},
-        left_out={"empty": empty, "equal": len(documents) - empty - len(listed)},
-        language=language,
-    )
-    return make(listed, output, origin, model, tokenizer, asked, steps, seed=seed)
+    with result_folder(output, last=MANIFEST) as folder:
+        model = model_of(encoder, tokenizer)
+        for doubt in model.doubts_of(language) if model else ():
+            _LOGGER.warning("%s", doubt)
+        steps = Steps(4, bar=progress)
+        with steps.step("reading texts"):
+            documents = [one for own in texts(Corpus(source, text)) for one in own.to_pylist()]
+            listed, empty = _distinct(documents)
+        _require_possible(source, len(listed))
+        origin = Origin(
+            name=source,
+            source={"pattern": places.without_folders(source), "documents": len(documents)},
+            left_out={"empty": empty, "equal": len(documents) - empty - len(listed)},
+            language=language,
+        )
+        return make(listed, folder, origin, model, tokenizer, asked, steps, seed=seed)
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Origin:
 
 def make(
     listed: Sequence[str],
-    output: str,
+    folder: str,
     origin: Origin,
     model: EncoderSource | None,
     tokenizer: Tokenizer,
@@ -115,7 +115,7 @@ def make(
     *,
     seed: int,
 ) -> PoolManifest:
-    """Make a pool of different texts, by a model or by an encoder that is made of them.
+    """Make a pool of different texts in a folder, by a model or by an encoder that is made of them.
 
     Near texts are joined: by a model's embeddings, or else by their words, before the encoder is
     made. Raises InputError for lists that they cannot fill, and for too few texts.
@@ -147,7 +147,7 @@ def make(
         version=VERSION if chosen.lists is None else VERSION_OF_LISTS,
     )
     kept = pa.array([listed[number] for number in chosen.order], pa.large_string())
-    with steps.step("writing"), Output(output).folder(last=MANIFEST) as folder:
+    with steps.step("writing"):
         own = opened if isinstance(opened, Lsa) else None
         return save(folder, Pool(manifest, kept, vectors[chosen.order], own, chosen.lists))
 

@@ -25,7 +25,7 @@ from quietcorpus.indexes.tokens.written_language import FORMAT, FREQUENT_WORDS, 
 from quietcorpus.transforms.errors import InputError, require_installed, shown
 
 from ..environment.version import quietcorpus_version
-from ..storage.output import Output
+from ..storage.output import result_folder
 from ..storage.places import absolute
 
 WORDS = "words.txt"
@@ -69,37 +69,35 @@ def build(output: str, *, language: str, words: int | None, tokenizer: Tokenizer
             f"language: {shown(language)} is not one that wordfreq has; give one of "
             f"{', '.join(known)}"
         )
-    place = Output(absolute(output))
-    place.require_writable()
-    listed = _spelled(language, wordfreq.get_frequency_dict(language))
-    normal = tokenizer.normalize(pa.array(listed, pa.large_string())).to_pylist()
-    frequencies: dict[str, float] = dict.fromkeys(normal, 0.0)
-    for form, frequency in zip(normal, listed.values(), strict=True):
-        frequencies[form] += frequency
-    terms = pa.array(frequencies, pa.large_string())
-    found = terms.filter(pa.array(is_reachable(terms, tokenizer.spelled(terms), tokenizer)))
-    if words is not None and len(found) < words:
-        raise InputError(
-            f"words: {words} is more than the {len(found)} that wordfreq has; give fewer"
-        )
-    ranked = sorted(found.to_pylist(), key=lambda word: -frequencies[word])
-    kept = ranked[: words or _MOST_WORDS]
-    first = tuple(kept[:MOST])
-    manifest: dict[str, Any] = {
-        "format": FORMAT,
-        "version": 1,
-        "provenance": "public",
-        "source": f"wordfreq {version('wordfreq')}",
-        "licence": _LICENCE,
-        "language": language,
-        "words": len(kept),
-        FREQUENT_WORDS: FrequentWords(first, tuple(frequencies[word] for word in first)).record,
-        "tokenizer": tokenizer.record,
-        "builder": f"quietcorpus {quietcorpus_version()}",
-    }
-    if language in _LIMITS:
-        manifest["limit"] = _LIMITS[language]
-    with place.folder(last=MANIFEST) as folder:
+    with result_folder(absolute(output), last=MANIFEST) as folder:
+        listed = _spelled(language, wordfreq.get_frequency_dict(language))
+        normal = tokenizer.normalize(pa.array(listed, pa.large_string())).to_pylist()
+        frequencies: dict[str, float] = dict.fromkeys(normal, 0.0)
+        for form, frequency in zip(normal, listed.values(), strict=True):
+            frequencies[form] += frequency
+        terms = pa.array(frequencies, pa.large_string())
+        found = terms.filter(pa.array(is_reachable(terms, tokenizer.spelled(terms), tokenizer)))
+        if words is not None and len(found) < words:
+            raise InputError(
+                f"words: {words} is more than the {len(found)} that wordfreq has; give fewer"
+            )
+        ranked = sorted(found.to_pylist(), key=lambda word: -frequencies[word])
+        kept = ranked[: words or _MOST_WORDS]
+        first = tuple(kept[:MOST])
+        manifest: dict[str, Any] = {
+            "format": FORMAT,
+            "version": 1,
+            "provenance": "public",
+            "source": f"wordfreq {version('wordfreq')}",
+            "licence": _LICENCE,
+            "language": language,
+            "words": len(kept),
+            FREQUENT_WORDS: FrequentWords(first, tuple(frequencies[word] for word in first)).record,
+            "tokenizer": tokenizer.record,
+            "builder": f"quietcorpus {quietcorpus_version()}",
+        }
+        if language in _LIMITS:
+            manifest["limit"] = _LIMITS[language]
         with open(f"{folder}/{WORDS}", "w", encoding="utf-8", newline="\n") as stream:
             stream.writelines(f"{word}\n" for word in kept)
         manifest["files"] = list(described(folder, [WORDS]))

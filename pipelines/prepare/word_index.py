@@ -36,7 +36,7 @@ from ..card.parameters import disagree
 from ..environment.version import quietcorpus_version
 from ..runners.parallel import processors
 from ..storage import places
-from ..storage.output import Output
+from ..storage.output import result_folder
 from ..storage.places import absolute
 from ..terminal.progress import Steps
 from .distances import Rescaling, summary
@@ -84,23 +84,22 @@ def build(
     if rescale is None and public_weights is not None:
         raise InputError("public_weights: they are for `rescale`; give both or neither")
     rescaling = None if rescale is None else Rescaling.read(rescale, public_weights)
-    Output(output).require_writable()
-    steps = Steps(4 + (lists is not None) + (rescaling is not None), bar=progress)
-    with steps.step("reading vectors"):
-        found = FileSource.resolve("source", source)
-        vectors = _read(source, None if words is None else absolute(words), tokenizer)
-    if vectors.lists is not None and lists is not None:
-        raise InputError(f"search: {source} has inverted lists of its own; leave `search` out")
-    if rescaling is not None:
-        with steps.step("rescaling vectors"), of_source(source):
-            vectors = rescaling.of(vectors)
-    # `not ... <=`, because NaN would pass a test with `>`.
-    if not greatest_length(vectors.values) <= LONGEST_VECTOR:
-        raise InputError(
-            f"source: {source} holds vectors longer than {LONGEST_VECTOR:g}; scale them down"
-        )
-    origin = {"uri": places.without_folders(source), "sha256": found.digest}
-    with Output(output).folder(last=MANIFEST) as folder:
+    with result_folder(output, last=MANIFEST) as folder:
+        steps = Steps(4 + (lists is not None) + (rescaling is not None), bar=progress)
+        with steps.step("reading vectors"):
+            found = FileSource.resolve("source", source)
+            vectors = _read(source, None if words is None else absolute(words), tokenizer)
+        if vectors.lists is not None and lists is not None:
+            raise InputError(f"search: {source} has inverted lists of its own; leave `search` out")
+        if rescaling is not None:
+            with steps.step("rescaling vectors"), of_source(source):
+                vectors = rescaling.of(vectors)
+        # `not ... <=`, because NaN would pass a test with `>`.
+        if not greatest_length(vectors.values) <= LONGEST_VECTOR:
+            raise InputError(
+                f"source: {source} holds vectors longer than {LONGEST_VECTOR:g}; scale them down"
+            )
+        origin = {"uri": places.without_folders(source), "sha256": found.digest}
         with of_source(source):
             made = make(
                 vectors,

@@ -7,7 +7,6 @@ The report on provenance: a private file, for readers who may read the corpus.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,6 +29,7 @@ from ..prepare.public_documents import batches
 from ..runners.parallel import processors, threads
 from ..schema.spec import Spec
 from ..storage import places
+from ..storage.files import as_json
 from ..storage.output import refuse_in_release
 from ..terminal.progress import Display, Steps
 
@@ -212,7 +212,7 @@ def check_place(place: str, output: str) -> None:
 
 def write(place: str, made: dict[str, Any]) -> None:
     """Write a report that its owner alone can read; raises InputError if that is impossible."""
-    raw = (json.dumps(made, indent=2, allow_nan=False) + "\n").encode()
+    raw = as_json(made)
     try:
         # Created with this mode: a file whose mode is changed later was open to others before.
         with open(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:

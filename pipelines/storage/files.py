@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import logging
 import os
 import uuid
@@ -22,6 +23,11 @@ from .places import is_local
 
 _LOGGER = logging.getLogger("quietcorpus.storage")
 _BLOCK = 1 << 20
+
+
+def as_json(content: object) -> bytes:
+    """Return a JSON file's content; raises ValueError for numbers that are not finite."""
+    return (json.dumps(content, indent=2, allow_nan=False) + "\n").encode()
 
 
 def exists(uri: str) -> bool:

@@ -87,38 +87,6 @@ class Output:
                 f"output: {self.uri} exists already and is not empty; name another place"
             )
 
-    def require_writable(self) -> None:
-        """Raise InputError if something is there already, or a store refuses to write there."""
-        self.require_free()
-        if not self.is_local:
-            storage.probe("output", posixpath.dirname(self.uri))
-
-    @contextmanager
-    def folder(self, last: str) -> Iterator[str]:
-        """Yield a local folder whose files become the output: all at once, or in a store in turn.
-
-        There, the file `last` appears last: without it, readers do not take the others for
-        complete.
-        """
-        if self.is_local:
-            with staging_area(self.uri) as staging:
-                os.mkdir(whole := f"{staging}/whole")
-                yield whole
-                storage.move(whole, self.uri)
-            return
-        with tempfile.TemporaryDirectory() as folder:
-            yield folder
-            names = sorted(os.listdir(folder), key=lambda name: name == last)
-            try:
-                for name in names:
-                    storage.write_chunks(f"{self.uri}/{name}", _blocks(f"{folder}/{name}"))
-            except BaseException as error:
-                storage.delete(names, self.uri)
-                if isinstance(error, Exception):  # every object store's client has its own
-                    problem = "cannot be written to; check the path and the permissions"
-                    raise blamed(error, f"output: {self.uri}", problem) from None
-                raise
-
     @contextmanager
     def staging(
         self, run: claims.Run, key: ReleaseKey | None = None
@@ -158,6 +126,53 @@ class Output:
                 )
         except Exception:  # the release is complete all the same
             _LOGGER.warning("%s could not be deleted; delete it", claims.claim_of(self.uri))
+
+
+@contextmanager
+def result_folder(output: str, last: str) -> Iterator[str]:
+    """Yield a local folder whose files become the output: all at once, or in a store in turn.
+
+    There, the file `last` appears last: without it, readers do not take the others for complete.
+    Raises InputError at once if something is there already, or a store refuses to write there.
+    """
+    place = Output(output)
+    place.require_free()
+    if place.is_local:
+        with staging_area(output) as staging:
+            os.mkdir(whole := f"{staging}/whole")
+            yield whole
+            storage.move(whole, output)
+        return
+    storage.probe("output", posixpath.dirname(output))
+    with tempfile.TemporaryDirectory() as folder:
+        yield folder
+        names = sorted(os.listdir(folder), key=lambda name: name == last)
+        try:
+            for name in names:
+                storage.write_chunks(f"{output}/{name}", _blocks(f"{folder}/{name}"))
+        except BaseException as error:
+            storage.delete(names, output)
+            if isinstance(error, Exception):  # every object store's client has its own
+                problem = "cannot be written to; check the path and the permissions"
+                raise blamed(error, f"output: {output}", problem) from None
+            raise
+
+
+@contextmanager
+def result_files(output: str | None, last: str) -> Iterator[dict[str, bytes]]:
+    """Yield a mapping whose contents, by file name, become the output; None for no output.
+
+    It is as `result_folder`, and refuses a place in a release.
+    """
+    made: dict[str, bytes] = {}
+    if output is None:
+        yield made
+        return
+    refuse_in_release("output", output)
+    with result_folder(output, last) as folder:
+        yield made
+        for name, content in made.items():
+            storage.write_bytes(f"{folder}/{name}", content)
 
 
 def refuse_in_release(key: str, place: str) -> None:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from quietcorpus.indexes.documents.pool import Pool, PoolManifest
+from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.indexes.tokens.tokenizers import UNICODE_WORDS, Tokenizer
 from quietcorpus.mechanisms.votes.estimates import stand_out
 from quietcorpus.transforms.artefacts.folders import PoolSource
@@ -28,7 +29,7 @@ from ...card.verify import verify
 from ...prepare.pool import Origin, make, model_of
 from ...storage import files as storage
 from ...storage import layout
-from ...storage.output import Output
+from ...storage.output import result_folder
 from ...storage.places import absolute
 from ...terminal.progress import Steps
 from .card import PublicTextsMechanism
@@ -43,31 +44,31 @@ def narrow(release: str, pool: str, output: str, *, encoder: str, progress: bool
     pool than the release's or one without lists, and for votes of which no list stands out.
     """
     release, output = absolute(release), absolute(output)
-    Output(output).require_writable()
-    model = model_of(encoder, UNICODE_WORDS)
-    steps = Steps(5, bar=progress)
-    with steps.step("checking the release"):
-        card = verify(release)
-        mechanism = _votes_of(release, card)
-        source = PoolSource.resolve("pool", absolute(pool))
-        if source.digest != card.artefacts[0].digest:
-            raise InputError(f"pool: {pool} is not the pool that {release} was made from")
-        opened = source.open()
-    with steps.step("choosing texts"):
-        chosen = _chosen(release, mechanism, pool, opened)
-    origin = Origin(
-        name=release,
-        source={"pattern": card.release, "documents": len(opened.texts)},
-        left_out={"empty": 0, "equal": 0, "unchosen": len(opened.texts) - len(chosen)},
-        language=opened.manifest.language,
-        guarantee={
-            **stated(card.guarantee),
-            MADE_BY: card.release,
-            **_noise_of(mechanism),
-        },
-    )
-    listed = opened.texts.take(pa.array(chosen)).to_pylist()
-    return make(listed, output, origin, model, _tokenizer(opened), None, steps, seed=_SEED)
+    with result_folder(output, last=MANIFEST) as folder:
+        model = model_of(encoder, UNICODE_WORDS)
+        steps = Steps(5, bar=progress)
+        with steps.step("checking the release"):
+            card = verify(release)
+            mechanism = _votes_of(release, card)
+            source = PoolSource.resolve("pool", absolute(pool))
+            if source.digest != card.artefacts[0].digest:
+                raise InputError(f"pool: {pool} is not the pool that {release} was made from")
+            opened = source.open()
+        with steps.step("choosing texts"):
+            chosen = _chosen(release, mechanism, pool, opened)
+        origin = Origin(
+            name=release,
+            source={"pattern": card.release, "documents": len(opened.texts)},
+            left_out={"empty": 0, "equal": 0, "unchosen": len(opened.texts) - len(chosen)},
+            language=opened.manifest.language,
+            guarantee={
+                **stated(card.guarantee),
+                MADE_BY: card.release,
+                **_noise_of(mechanism),
+            },
+        )
+        listed = opened.texts.take(pa.array(chosen)).to_pylist()
+        return make(listed, folder, origin, model, _tokenizer(opened), None, steps, seed=_SEED)
 
 
 def _noise_of(mechanism: PublicTextsMechanism) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -54,7 +53,7 @@ from quietcorpus.transforms.privatizers.words import engines_of
 from ...card.parameters import DocumentBudget
 from ...runners.parallel import Backend, processors, ray_session, require_ray, threads
 from ...storage import files as storage
-from ...storage.output import Output
+from ...storage.output import result_files
 from ...terminal.progress import Steps
 from . import calibrate_report
 from .calibrate_report import WordSettings
@@ -179,8 +178,7 @@ def calibrate(
         InputError: anything that a person can fix; nothing is written then.
     """
     require_installed("matplotlib", extra="calibrate")
-    Output(output).require_writable()
-    with Output(output).folder(last=RESULT) as folder:
+    with result_files(output, last=RESULT) as files:
         try:
             search = _search(index, settings)
             steps = Steps(3 + bool(settings.demands) + (search is not None), bar=progress)
@@ -201,10 +199,8 @@ def calibrate(
             )
             sink = io.BytesIO()
             pq.write_table(calibrate_report.rows(measured, index.vocabulary.terms), sink)
-            files = {ROWS: sink.getvalue(), **calibrate_report.pictures(content)}
-            files[RESULT] = (json.dumps(content, indent=2, allow_nan=False) + "\n").encode()
-            for name, made in files.items():
-                storage.write_bytes(f"{folder}/{name}", made)
+            files |= {ROWS: sink.getvalue(), **calibrate_report.pictures(content)}
+            files[RESULT] = storage.as_json(content)
     return content
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from quietcorpus.transforms.errors import InputError, require_installed
 
 from ...runners.parallel import processors
 from ...storage import files as storage
-from ...storage.output import Output
+from ...storage.output import result_files
 from ...terminal.progress import Steps
 from . import compare_report
 from .calibrate import NEIGHBOURS_OF, RANKS, runner, timed, told
@@ -61,8 +60,7 @@ def compare(
     """
     require_installed("matplotlib", extra="calibrate")
     terms, rows = _common(first, second)
-    Output(output).require_writable()
-    with Output(output).folder(last=RESULT) as folder:
+    with result_files(output, last=RESULT) as files:
         try:
             both = _measured((first, second), rows, settings, workers, progress)
         except ValueError as error:  # from the pure layers, about numbers alone
@@ -70,10 +68,8 @@ def compare(
         content = compare_report.content(settings, both, len(terms))
         sink = io.BytesIO()
         pq.write_table(compare_report.rows(both, terms), sink)
-        files = {ROWS: sink.getvalue(), **compare_report.pictures(content)}
-        files[RESULT] = (json.dumps(content, indent=2, allow_nan=False) + "\n").encode()
-        for name, made in files.items():
-            storage.write_bytes(f"{folder}/{name}", made)
+        files |= {ROWS: sink.getvalue(), **compare_report.pictures(content)}
+        files[RESULT] = storage.as_json(content)
     return content
 
 

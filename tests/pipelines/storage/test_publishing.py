@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.storage.output import Output
+from quietcorpus.pipelines.storage.output import Output, result_files, result_folder
 from quietcorpus.pipelines.storage.publishing import Folder, _place
 from quietcorpus.pipelines.storage.staging import staging_area
 from quietcorpus.transforms.errors import InputError, StageError
@@ -91,3 +91,35 @@ def test_publishing_stops_at_the_first_failure(tmp_path: Path) -> None:
         with pytest.raises(StageError, match="changed on its way"):
             _place(files, slow, KEY)
     assert len(placed) <= 32  # those that had begun
+
+
+# Kills: a result of a failed command, one over another, and one in a release.
+def test_results_appear_whole_or_not_at_all(tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    with (
+        pytest.raises(ZeroDivisionError),
+        result_files(str(output), last="a.json") as made,
+    ):
+        made["a.json"] = bytes(1 // 0)
+    assert not list(tmp_path.iterdir())
+    with result_files(str(output), last="a.json") as made:
+        made |= {"a.json": b"{}", "b.png": b"png"}
+        assert not output.exists()
+    assert {path.name: path.read_bytes() for path in output.iterdir()} == made
+    with (
+        pytest.raises(InputError, match="not empty"),
+        result_folder(str(output), last="a.json"),
+    ):
+        pytest.fail("an occupied place was yielded")
+    (output / "release.json").write_text("{}")
+    with (
+        pytest.raises(InputError, match="lies in a release"),
+        result_files(str(output / "deep" / "er"), last="a.json"),
+    ):
+        pytest.fail("a place in a release was yielded")
+
+
+def test_no_output_takes_results_and_writes_none(tmp_path: Path) -> None:
+    with result_files(None, last="a.json") as made:
+        made["a.json"] = b"{}"
+    assert not list(tmp_path.iterdir())
