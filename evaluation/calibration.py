@@ -322,6 +322,15 @@ class Choice(NamedTuple):
     best: int
     among: tuple[int, ...]
 
+    def mark(self, number: int) -> str:
+        """Return a setting's mark in a table; empty for one that is worse than another."""
+        return "best" if number == self.best else "may be as good" if number in self.among else ""
+
+
+def span(runs: npt.NDArray[np.float64]) -> str | None:
+    """Return the least and greatest of some runs for a table; None if one has no number."""
+    return f"{runs.min():.3f}-{runs.max():.3f}" if np.isfinite(runs).all() else None
+
 
 def choose(scores: npt.NDArray[np.float64], confidence: float = 0.95) -> Choice:
     """Compare the means of settings, each of which was tried in every run.

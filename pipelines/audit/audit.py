@@ -17,7 +17,7 @@ from ..jobs.kind import prepare
 from ..schema.spec import Spec
 from ..storage import files as storage
 from ..storage.output import result_files
-from ..terminal.progress import Steps, aligned
+from ..terminal.progress import Steps, table
 
 RESULT = "audit.json"
 SCHEMA_VERSION = 1
@@ -80,7 +80,7 @@ def audits_of(spec: Spec) -> list[Exact | Sampled]:
 
 def lines(content: Mapping[str, Any]) -> Iterator[str]:
     """Yield the findings as lines for a terminal."""
-    yield from aligned([_COLUMNS, *(_row(finding) for finding in content["audits"])])
+    yield from table(_COLUMNS, map(_row, content["audits"]))
     yield ""
     yield (
         f"confidence  {content['confidence']:g}: mechanisms that keep to all of these statements "

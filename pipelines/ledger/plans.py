@@ -22,7 +22,7 @@ from ..card.parameters import parameters, total_cost
 from ..jobs.kind import Kind, prepare
 from ..schema.loading import load_spec
 from ..schema.spec import Spec
-from ..terminal.progress import aligned
+from ..terminal.progress import table
 from .book import Ledger
 from .caps import Cap, Charge, Cost, FilteredCap
 from .holding import request, request_of_run, warn_of_uncounted
@@ -232,7 +232,7 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
     for account in found["accounts"]:
         target = shown(account["target"], down=True)
         yield f"account   {account['account']}: {target}; what is spent already is not counted"
-        rows = [("composition", f"each of {releases} may spend", "together", "room for")]
+        rows = []
         for one in account["compositions"]:
             each = one["each"]
             rho = f", rho {floor(Fraction(each['rho']))}" if "rho" in each else ""
@@ -247,4 +247,5 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
                     str(one["room"]),
                 )
             )
-        yield from aligned(rows)
+        columns = ("composition", f"each of {releases} may spend", "together", "room for")
+        yield from table(columns, rows)

@@ -22,7 +22,7 @@ from quietcorpus.evaluation.pages import rendered
 from quietcorpus.mechanisms.accounting.guarantees import ceiling, floor, round_down, round_up
 
 from ..card.parameters import Part, total_cost
-from ..terminal.progress import aligned
+from ..terminal.progress import table
 from .book import Ledger
 from .caps import NOTHING, Cap, Charge, FilteredCap, UserCap
 from .records import (
@@ -238,11 +238,11 @@ def account_lines(content: dict[str, Any]) -> Iterator[str]:
         yield f"signed    by {content['signed_by']}"
     if content["partitions"]:
         yield f"partitions {content['partitions']}"
-    rows = [("account", "cap", "used", "left", "releases")]
+    rows = []
     for one in content["accounts"]:
         cells = (shown(one[key], down=key == "left") for key in ("cap", "used", "left"))
         rows.append((one["account"], *cells, f"{len(one['releases'])}"))
-    yield from aligned(rows)
+    yield from table(("account", "cap", "used", "left", "releases"), rows)
     for one in content["accounts"]:
         if one["fixed_beforehand"] is not None:
             yield (
@@ -306,7 +306,7 @@ def _targets(caps: Sequence[Cap]) -> str:
 def history_lines(events: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield the lines of a table of the events."""
     keys = ("record", "created", "event", "release", "says")
-    yield from aligned([keys, *(tuple(str(event[key]) for key in keys) for event in events)])
+    yield from table(keys, ([str(event[key]) for key in keys] for event in events))
 
 
 def shown(found: dict[str, Any], *, down: bool = False) -> str:

@@ -12,13 +12,14 @@ The progress of a pipeline: its passes over the corpus, by the counters of its b
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from tqdm.auto import tqdm  # a widget in a notebook
 
@@ -42,12 +43,24 @@ def rate(a_second: float) -> str:
     raise AssertionError
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield a line for each row, with its cells aligned in columns."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        yield "  ".join(cells).rstrip()
+def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
+    """Yield a header and a line for each row, in columns, numbers at the right.
+
+    A column is a name, and for numbers a format after a colon. A cell that is None or NaN is a
+    dash, and one that is text stays as it is.
+    """
+    names, _, forms = zip(*(column.partition(":") for column in columns), strict=True)
+    listed = [names, *([*map(_cell, row, forms)] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*listed, strict=True)]
+    for cells in listed:
+        sides = zip(cells, ("><"[not form] for form in forms), widths, strict=True)
+        yield "  ".join(f"{cell:{side}{width}}" for cell, side, width in sides).rstrip()
+
+
+def _cell(value: Any, form: str) -> str:
+    if isinstance(value, str):
+        return value
+    return "-" if value is None or math.isnan(value) else format(value, form)
 
 
 TELL_EVERY_SECONDS = 30.0

@@ -1,15 +1,4 @@
-"""`quietcorpus calibrate`: its commands for each kind of release.
-
-`quietcorpus calibrate bag-of-words`.
-
-`quietcorpus calibrate compare`.
-
-`quietcorpus calibrate public-texts`.
-
-`quietcorpus calibrate sentence-embeddings`.
-
-`quietcorpus calibrate words`.
-"""
+"""`quietcorpus calibrate`: its commands for each kind of release."""
 
 from __future__ import annotations
 

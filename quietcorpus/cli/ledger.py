@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from quietcorpus.pipelines.terminal.progress import aligned
+from quietcorpus.pipelines.terminal.progress import table
 
 from .. import ledger as api
 from .command import Work, command
@@ -121,8 +121,8 @@ def verify(
 
     from quietcorpus.pipelines.ledger.check import refuse
 
-    rows = [("release", "result"), *((one.release, one.says) for one in found.releases)]
-    yield from _json_or(aligned(rows), asdict(found), as_json=as_json)
+    rows = table(("release", "result"), ((one.release, one.says) for one in found.releases))
+    yield from _json_or(rows, asdict(found), as_json=as_json)
     refuse(found.releases)
     if not as_json:
         yield "verified  all records are as they were written"
@@ -267,12 +267,12 @@ def _json_or(lines: Iterable[str], content: Any, *, as_json: bool) -> Iterable[s
 
 def plan_lines(planned: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield the plan as a table."""
-    rows = [("spec", "release", "cost", "afterwards used")]
+    rows = []
     for one in planned:
         after = "; ".join(f"{a['account']}: {a['text']}" for a in one["accounts"])
         said = "refused" if one["refused"] else "in the ledger already" if one["known"] else after
         rows.append((one["spec"], one["release"], one["cost"], said))
-    yield from aligned(rows)
+    yield from table(("spec", "release", "cost", "afterwards used"), rows)
     for one in planned:
         if one["refused"]:
             yield f"refused   {one['release']}: {one['refused']}"

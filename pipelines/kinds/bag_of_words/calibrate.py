@@ -1,11 +1,8 @@
 """The choice of a compression map and its number of bins, on documents that are not private.
 
-Documents that are not private, for calibrating a release of bags of words.
-
-They are public texts, or draws from a topic model around a private histogram.
-
-Releases of the documents are simulated, reconstructed as `quietcorpus reconstruct` does, and
-compared with the documents by topics. Nothing private is read, and nothing is released.
+The documents are public texts, or draws from a topic model around a private histogram. Releases of
+them are simulated, reconstructed as `quietcorpus reconstruct` does, and compared with the documents
+by topics. Nothing private is read, and nothing is released.
 """
 
 from __future__ import annotations
@@ -26,7 +23,7 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from quietcorpus.evaluation import topics
-from quietcorpus.evaluation.calibration import Choice, choose
+from quietcorpus.evaluation.calibration import Choice, choose, span
 from quietcorpus.evaluation.classification import counted
 from quietcorpus.evaluation.topics import agreement, fit_topics, top_terms
 from quietcorpus.indexes.maps.compression import Method, bins_of
@@ -45,7 +42,7 @@ from ...prepare.public_documents import texts
 from ...storage import files as storage
 from ...storage import layout
 from ...storage.places import absolute
-from ...terminal.progress import Steps
+from ...terminal.progress import Steps, table
 from .reconstruct.fit import SavedFactors, fit, workers
 from .reconstruct.reconstruct import drawn, stretch_of
 
@@ -423,20 +420,12 @@ def lines(found: Calibrated) -> Iterator[str]:
         f"topics found again: {found.ceiling:.3f} without noise, {found.floor:.3f} in documents "
         "that have none"
     )
-    yield f"{'epsilon / N':>11}  {'map':<9} {'bins':>7}  {'topics':>6}  {'runs':>13}"
-    for outcome in found.outcomes:
-        means = outcome.scores.mean(axis=1)
-        for number, (method, bins) in enumerate(outcome.maps):
-            runs = outcome.scores[number]
-            mark = ""
-            if number == outcome.choice.best:
-                mark = "  best"
-            elif number in outcome.choice.among:
-                mark = "  may be as good"
-            yield (
-                f"{float(outcome.epsilon):>11g}  {method.value:<9} {bins:>7,}  "
-                f"{means[number]:>6.3f}  {runs.min():>6.3f}-{runs.max():.3f}{mark}"
-            )
+    rows = [
+        (float(one.epsilon), method.value, bins, runs.mean(), span(runs), one.choice.mark(place))
+        for one in found.outcomes
+        for place, ((method, bins), runs) in enumerate(zip(one.maps, one.scores, strict=True))
+    ]
+    yield from table(("epsilon / N:g", "map", "bins:,", "topics:.3f", "runs:>", ""), rows)
     yield (
         "Of each epsilon, the map that is best over all noise is among those marked with 95 % "
         f"confidence: {found.meant}."

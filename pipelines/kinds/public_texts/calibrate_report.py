@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import NamedTuple
+from itertools import compress
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.evaluation.calibration import Choice
+from quietcorpus.evaluation.calibration import Choice, span
 from quietcorpus.mechanisms.accounting.guarantees import ceiling
+
+from ...terminal.progress import table
 
 Runs = npt.NDArray[np.float64]
 
@@ -95,31 +98,14 @@ def lines(found: CalibratedVotes) -> Iterator[str]:
     yield f"documents that vote, as they are: distance {distance:.3f}" + (
         f", macro-F1 {f1:.3f}" if labelled else ""
     )
-    width = max(4, *(len(one.pool) for one in found.tried))
-    head, none = (f" {'rounds':>6}", f" {'-':>6}") if found.rounds else ("", "")
-    scored = f"  {'macro-F1':>8}  {'runs':>11}" if labelled else f"  {'runs':>11}"
-    yield (
-        f"{'epsilon':>8}  {'pool':<{width}} {'nearest':>7}{head} {'smooth':>6} {'texts':>8}  "
-        f"{'distance':>8}{scored}"
+    columns = (
+        *("epsilon:g", "pool", "nearest:,", "rounds:d", "smooth:>", "texts:,.0f"),
+        *("distance:.3f", "macro-F1:.3f", "runs:>", ""),
     )
-    for name, unweighted in found.pools.items():
-        yield f"{'-':>8}  {name:<{width}} {'-':>7}{none} {'-':>6} {'all':>8}  {unweighted:>8.3f}"
-    for outcome in found.outcomes:
-        for number, one in enumerate(found.tried):
-            if outcome.epsilon is None and not one.is_without_noise:
-                continue
-            own = (outcome.f1 if labelled else outcome.distances)[number]
-            said = f"{own.min():.3f}-{own.max():.3f}" if np.isfinite(own).all() else "-"
-            means = f"  {outcome.f1[number].mean():>8.3f}" if labelled else ""
-            away = outcome.distances[number].mean()
-            told = "-" if math.isnan(away) else f"{away:.3f}"
-            epsilon = "no noise" if outcome.epsilon is None else f"{float(outcome.epsilon):g}"
-            yield (
-                f"{epsilon:>8}  {one.pool:<{width}} {one.nearest:>7,}"
-                f"{f' {one.rounds:>6}' if found.rounds else ''} {'yes' if one.smooth else 'no':>6} "
-                f"{outcome.texts[number].mean():>8,.0f}  {told:>8}{means}  {said:>11}"
-                f"{_mark(number, outcome.choice)}"
-            )
+    shown = [True] * 3 + [bool(found.rounds)] + [True] * 3 + [labelled, True, True]
+    yield from table(
+        list(compress(columns, shown)), (list(compress(row, shown)) for row in _rows(found))
+    )
     what = "macro-F1" if labelled else "distance"
     yield (
         f"Of each epsilon, the setting whose {what} is best over all splits and noise is among "
@@ -135,6 +121,24 @@ def lines(found: CalibratedVotes) -> Iterator[str]:
         )
 
 
+def _rows(found: CalibratedVotes) -> Iterator[tuple[Any, ...]]:
+    """Yield a row for each pool if all texts weigh the same, then one for each outcome."""
+    for name, unweighted in found.pools.items():
+        yield None, name, None, None, None, "all", unweighted, "", "", ""
+    for outcome in found.outcomes:
+        for number, one in enumerate(found.tried):
+            if outcome.epsilon is None and not one.is_without_noise:
+                continue
+            runs, away = outcome.f1[number], outcome.distances[number]
+            yield (
+                "no noise" if outcome.epsilon is None else float(outcome.epsilon),
+                *(one.pool, one.nearest, one.rounds, "yes" if one.smooth else "no"),
+                *(outcome.texts[number].mean(), away.mean(), runs.mean()),
+                span(away if math.isnan(found.own[1]) else runs),
+                outcome.choice.mark(number) if outcome.choice else "",
+            )
+
+
 def _of_rounds(found: CalibratedVotes, outcome: VotesOutcome) -> str:
     """Say whether one release is better at an epsilon, or two, and what these spend."""
     assert outcome.epsilon is not None
@@ -147,9 +151,3 @@ def _of_rounds(found: CalibratedVotes, outcome: VotesOutcome) -> str:
     if len({found.tried[number].rounds for number in choice.among}) == 1:
         return f"{at}, take {best}: the other is worse."
     return f"{at}, {best} did best, and the other may be as good."
-
-
-def _mark(number: int, choice: Choice | None) -> str:
-    if choice is None or number not in choice.among:
-        return ""
-    return "  best" if number == choice.best else "  may be as good"

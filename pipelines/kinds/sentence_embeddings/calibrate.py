@@ -23,7 +23,7 @@ from quietcorpus.transforms.privatizers.sentences import SentenceMechanism, ball
 from quietcorpus.transforms.reading.documents import Corpus
 
 from ...prepare.public_documents import chosen
-from ...terminal.progress import Steps
+from ...terminal.progress import Steps, table
 
 _PROJECTIONS = 10, 25, 50, 75, 100
 _DIRECTIONS = 3, 4, 6, 9, 12, 16, 24
@@ -251,21 +251,19 @@ def lines(outcomes: Sequence[CalibratedEmbedding]) -> Iterator[str]:
 
     The lines are for a terminal.
     """
-    yield (
-        f"{'epsilon':>8}  {'mechanism':<14} {'utility':<16} {'projections':>11} {'directions':>10} "
-        f"{'agreement':>9} {'closeness':>9} {'depth / k':>9}"
+    columns = ("epsilon:g", "mechanism", "utility", "projections:d", "directions:d")
+    yield from table(
+        (*columns, "agreement:.3f", "closeness:.3f", "depth / k:.3f", ""), _best_rows(outcomes)
     )
+
+
+def _best_rows(outcomes: Sequence[CalibratedEmbedding]) -> Iterator[tuple[object, ...]]:
     for epsilon in sorted({outcome.epsilon for outcome in outcomes}):
         here = [outcome for outcome in outcomes if outcome.epsilon == epsilon]
         best = max(here, key=lambda outcome: outcome.agreement)
         for way in dict.fromkeys((outcome.mechanism, outcome.utility) for outcome in here):
             own = [outcome for outcome in here if (outcome.mechanism, outcome.utility) == way]
             top = max(own, key=lambda outcome: outcome.agreement)
-            depth = "-" if top.depth is None else f"{top.depth:.3f}"
-            mark = "  best" if top is best else ""
-            yield (
-                f"{float(epsilon):>8g}  {top.mechanism.value:<14} "
-                f"{top.utility.value if top.utility else '-':<16} {top.projections or '-':>11} "
-                f"{top.directions or '-':>10} {top.agreement:>9.3f} {top.closeness:>9.3f} "
-                f"{depth:>9}{mark}"
-            )
+            named = float(epsilon), top.mechanism.value, top.utility and top.utility.value
+            numbers = top.projections, top.directions, top.agreement, top.closeness, top.depth
+            yield *named, *numbers, "best" if top is best else ""

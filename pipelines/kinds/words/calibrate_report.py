@@ -1,9 +1,4 @@
-"""The report of a calibration: `calibration.json`, rows, lines for a terminal, and a picture.
-
-The picture of a calibration.
-
-The report of a calibration: `calibration.json`, rows, and lines for a terminal.
-"""
+"""The report of a calibration: `calibration.json`, rows, lines for a terminal, and a picture."""
 
 from __future__ import annotations
 
@@ -29,6 +24,7 @@ from quietcorpus.mechanisms.words.registry import class_of, compared_with
 
 from ...card.parameters import DocumentBudget
 from ...prepare.distances import distance, matched
+from ...terminal.progress import table
 from .job import law_of
 
 if TYPE_CHECKING:
@@ -71,7 +67,7 @@ def _draw(figure: Figure, content: dict[str, Any]) -> None:
     _unchanged(unchanged, content)
     _set_sizes(sizes, content)
     for axes in (unchanged, sizes):
-        _epsilon_axis(axes, content)
+        epsilon_axis(axes, content, content["unit"])
     _neighbours(neighbours, content)
     for axes in (unchanged, sizes, neighbours):
         tidy(axes)
@@ -117,10 +113,15 @@ def _neighbours(axes: Axes, content: dict[str, Any]) -> None:
     bands(axes, neighbours["ranks"], neighbours["quantiles"], GREEN)
     mean = content["mean_distance"]
     axes.axhline(mean, color=BLACK, linestyle=":", linewidth=1, label="mean of all pairs")
+    unit = " (bits)" if content["unit"] == "bit" else ""
+    ranked(axes, f"{content['metric']} distance{unit}")
+
+
+def ranked(axes: Axes, distance: str) -> None:
+    """Scale, name and title the axes of distances to k-th neighbours."""
     axes.set_xscale("log")
     plain(axes.xaxis)
-    unit = " (bits)" if content["unit"] == "bit" else ""
-    axes.set(xlabel="k", ylabel=f"{content['metric']} distance{unit}", ylim=(0, None))
+    axes.set(xlabel="k", ylabel=distance, ylim=(0, None))
     axes.set_title("How far a word's k-th neighbour is")
 
 
@@ -144,18 +145,14 @@ def bands(
         )
 
 
-def scale(axes: Axes, epsilons: Sequence[float]) -> None:
-    """Scale the axis of epsilons, linear unless their grid is wide."""
+def epsilon_axis(axes: Axes, content: dict[str, Any], unit: str) -> None:
+    """Name the axis of epsilons, linear unless their grid is wide, and mark a solution."""
+    epsilons = [row["epsilon"] for row in content["by_epsilon"]]
     if max(epsilons) > _WIDE * min(epsilons):
         axes.set_xscale("log")
         plain(axes.xaxis)
-
-
-def _epsilon_axis(axes: Axes, content: dict[str, Any]) -> None:
-    """Scale and name the axis, and mark the solution."""
-    scale(axes, [row["epsilon"] for row in content["by_epsilon"]])
-    axes.set_xlabel(f"$\\varepsilon$ per {content['unit']}")
-    if content["solution"] is not None:
+    axes.set_xlabel(f"$\\varepsilon$ per {unit}")
+    if content.get("solution") is not None:
         solved = content["solution"]["epsilon"]
         label = f"$\\varepsilon$ = {solved:g}, solved for"
         axes.axvline(solved, color=BLACK, linestyle="--", linewidth=1, label=label)
@@ -419,23 +416,18 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
         f"{found['maximum_distance']:.4g}; words were {found['parameters']['sample']}"
     )
     yield ""
-    yield (
-        f"{'':>9}  {'x mean':>8}  {'N_w':<25}  {'S_w':<20}  {'outputs':>7}  {other} that matches by"
-    )
-    yield (
-        f"{'epsilon':>9}  {'distance':>8}  {'5 %':>5} {'median':>6} {'95 %':>5} {'mean':>6}  "
-        f"{'5 %':>6} {'median':>6} {'95 %':>6}  {'median':>7}  {'mean':>7} {'maximum':>7}"
-    )
+    rows = []
     for row in found["by_epsilon"]:
-        unchanged, sizes = row["unchanged"]["quantiles"], row["set_size"]["quantiles"]
-        yield (
-            f"{row['epsilon']:>9.4g}  {row['loss_at_mean_distance']:>8.4g}  "
-            f"{unchanged[0]:>5.3f} {unchanged[2]:>6.3f} {unchanged[4]:>5.3f} "
-            f"{row['unchanged']['mean']:>6.3f}  "
-            f"{sizes[0]:>6.0f} {sizes[2]:>6.0f} {sizes[4]:>6.0f}  "
-            f"{row['distinct']['quantiles'][2]:>7.0f}  "
-            f"{row['matched']['by_mean']:>7.3g} {row['matched']['by_maximum']:>7.3g}"
-        )
+        unchanged, matched = row["unchanged"], row["matched"]
+        cells = row["epsilon"], row["loss_at_mean_distance"], *unchanged["quantiles"][::2]
+        sizes = *row["set_size"]["quantiles"][::2], row["distinct"]["quantiles"][2]
+        rows.append((*cells, unchanged["mean"], *sizes, matched["by_mean"], matched["by_maximum"]))
+    yield from table(
+        ("epsilon:.4g", "x mean:.4g", "N_w 5 %:.3f", "median:.3f", "95 %:.3f", "mean:.3f",
+         "S_w 5 %:.0f", "median:.0f", "95 %:.0f", "outputs:.0f",
+         f"{other} by mean:.3g", "by maximum:.3g"),
+        rows,
+    )  # fmt: skip
     yield from _search_lines(found)
     yield ""
     neighbours = found["neighbours"]
@@ -454,23 +446,22 @@ def _search_lines(found: dict[str, Any]) -> Iterator[str]:
         f"{first['engine']} beside exact search, on {first['recall']['queries']:,} noisy vectors, "
         "in one thread"
     )
-    yield f"{'epsilon':>9}  {'recall@1':>8} {'95 % interval':>15}  {'words/s':>9} {'x exact':>7}"
+    cells = []
     for row in rows:
-        one = row["search"]
-        low, high = one["recall"]["interval"]
-        yield (
-            f"{row['epsilon']:>9.4g}  {one['recall']['share']:>8.3f} "
-            f"{f'{low:.3f}-{high:.3f}':>15}  {one['words_a_second']:>9,.0f} "
-            f"{one['words_a_second'] / one['words_a_second_exact']:>7.2f}"
-        )
+        one, (low, high) = row["search"], row["search"]["recall"]["interval"]
+        speeds = one["words_a_second"], one["words_a_second"] / one["words_a_second_exact"]
+        cells.append((row["epsilon"], one["recall"]["share"], f"{low:.3f}-{high:.3f}", *speeds))
+    columns = ("epsilon:.4g", "recall@1:.3f", "95 % interval:>", "words/s:,.0f", "x exact:.2f")
+    yield from table(columns, cells)
 
 
 def neighbour_lines(ranks: Sequence[int], by_rank: Sequence[Sequence[float]]) -> Iterator[str]:
     """Yield the table of distances to k-th neighbours, from their quantiles at each rank."""
-    yield "k-th neighbour " + "".join(f"{rank:>8,}" for rank in ranks)
-    for name, place in (("5 %", 0), ("median", 2), ("95 %", 4)):
-        values = (f"{row[place]:>8.4g}" for row in by_rank)
-        yield f"{name:>14} " + "".join(values)
+    rows = (
+        (name, *(values[place] for values in by_rank))
+        for name, place in (("5 %", 0), ("median", 2), ("95 %", 4))
+    )
+    yield from table(("k-th neighbour:>", *(f"{rank:,}:.4g" for rank in ranks)), rows)
 
 
 def _solution_lines(found: dict[str, Any]) -> Iterator[str]:

@@ -17,8 +17,9 @@ from quietcorpus.evaluation.calibration import WORDS_A_BLOCK, Measured
 from quietcorpus.evaluation.distances import epsilon_of, telling
 from quietcorpus.indexes.words.manifest import IndexManifest
 
+from ...terminal.progress import table
 from . import calibrate_report
-from .calibrate_report import BLACK, BLUE, ORANGE, bands, plain, render, scale, tidy
+from .calibrate_report import BLACK, BLUE, ORANGE, bands, epsilon_axis, ranked, render, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -200,26 +201,18 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
         f"are in bits, at most {found['most_bits']:.2f} (log2 of the words)"
     )
     yield ""
-    columns = ("N_w", "S_w", "outputs", "H_inf", "H_0")
-    yield f"{'':>9}  " + "  ".join(f"{name:^15}" for name in columns)
-    yield f"{'epsilon':>9}  " + "  ".join(f"{'A':>7} {'B':>7}" for _ in columns)
+    columns = ("N_w {}:.3f", "S_w {}:.1f", "outputs {}:.0f", "H_inf {}:.2f", "H_0 {}:.2f")
+    rows = []
     for row in found["by_epsilon"]:
-        a, b = (row[name] for name in NAMES)
-        cells = (
-            *(f"{one['unchanged']['mean']:>7.3f}" for one in (a, b)),
-            *(f"{one['set_size']['mean']:>7.1f}" for one in (a, b)),
-            *(f"{one['distinct']['quantiles'][2]:>7.0f}" for one in (a, b)),
-            *(_or_dash(one[key]["quantiles"][2], ">7.2f") for key in _ENTROPIES for one in (a, b)),
-        )
-        pairs = (f"{cells[at]} {cells[at + 1]}" for at in range(0, len(cells), 2))
-        yield f"{row['epsilon']:>9.4g}  " + "  ".join(pairs)
+        means = (row[name][key]["mean"] for key in _MEANS for name in NAMES)
+        medians = (row[name][key]["quantiles"][2] for key in _MEDIANS for name in NAMES)
+        rows.append((row["epsilon"], *means, *medians))
+    yield from table(
+        ("epsilon:.4g", *(column.format(name) for column in columns for name in NAMES)), rows
+    )
     yield ""
-    yield f"{'A at':>9}  {'is like B, by N_w, at':>22}  {'by S_w, at':>11}"
-    for pair in found["equal"]:
-        yield (
-            f"{pair['A']:>9.4g}  {_or_dash(pair['B_by_unchanged'], '>22.4g')}  "
-            f"{_or_dash(pair['B_by_set_size'], '>11.4g')}"
-        )
+    equal = ("A at:.4g", "is like B, by N_w, at:.4g", "by S_w, at:.4g")
+    yield from table(equal, (tuple(pair.values()) for pair in found["equal"]))
     neighbours = found["neighbours"]
     for name in NAMES:
         yield ""
@@ -227,13 +220,7 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
         yield from calibrate_report.neighbour_lines(neighbours["ranks"], neighbours[name])
 
 
-_ENTROPIES = ("h_infinity", "h_0")
-
-
-def _or_dash(value: float | None, form: str) -> str:
-    return format("-", form.partition(".")[0]) if value is None else format(value, form)
-
-
+_MEANS, _MEDIANS = ("unchanged", "set_size"), ("distinct", "h_infinity", "h_0")
 _COLOURS = dict(zip(NAMES, (BLUE, ORANGE), strict=True))
 _HISTOGRAMS = {
     "unchanged": "$N_w$: share of draws that give the word itself",
@@ -276,7 +263,7 @@ def _statistics(axes: Axes, content: dict[str, Any]) -> None:
     sizes.set(ylim=(0, None), ylabel="mean $S_w$ (broken lines)")
     sizes.spines["top"].set_visible(False)
     axes.set_title("How often a word stays, and into how many it turns")
-    _epsilon_axis(axes, content)
+    epsilon_axis(axes, content, "unit of Euclidean distance")
 
 
 def _entropies(axes: Axes, content: dict[str, Any]) -> None:
@@ -294,17 +281,14 @@ def _entropies(axes: Axes, content: dict[str, Any]) -> None:
     axes.axhline(content["most_bits"], color=BLACK, linestyle=":", linewidth=1, label=label)
     axes.set(ylim=(0, None), ylabel="bits, median word")
     axes.set_title("Proxies of Rényi entropies")
-    _epsilon_axis(axes, content)
+    epsilon_axis(axes, content, "unit of Euclidean distance")
 
 
 def _neighbours(axes: Axes, content: dict[str, Any]) -> None:
     neighbours = content["neighbours"]
     for name, colour in _COLOURS.items():
         bands(axes, neighbours["ranks"], neighbours[name], colour, prefix=f"{name}: ")
-    axes.set_xscale("log")
-    plain(axes.xaxis)
-    axes.set(xlabel="k", ylabel="Euclidean distance", ylim=(0, None))
-    axes.set_title("How far a word's k-th neighbour is")
+    ranked(axes, "Euclidean distance")
 
 
 def _at_rank(axes: Axes, content: dict[str, Any]) -> None:
@@ -335,8 +319,3 @@ def _draw_histograms(figure: Figure, content: dict[str, Any]) -> None:
     figure.legend(
         *axes.get_legend_handles_labels(), loc="outside lower center", ncols=8, frameon=False
     )
-
-
-def _epsilon_axis(axes: Axes, content: dict[str, Any]) -> None:
-    scale(axes, [row["epsilon"] for row in content["by_epsilon"]])
-    axes.set_xlabel("$\\varepsilon$ per unit of Euclidean distance")

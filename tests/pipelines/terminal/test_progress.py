@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Iterator
 
@@ -10,7 +11,7 @@ import pytest
 from machine import wait_until
 
 from quietcorpus.pipelines.terminal import progress
-from quietcorpus.pipelines.terminal.progress import Display, Pace, Steps, duration, rate
+from quietcorpus.pipelines.terminal.progress import Display, Pace, Steps, duration, rate, table
 
 
 class Clock:
@@ -186,3 +187,14 @@ def test_more_than_was_expected_is_told_without_a_total(
 def test_an_estimate_is_told(caplog: pytest.LogCaptureFixture) -> None:
     Steps(1, bar=False).expect(7200.0, "a few draws")
     assert caplog.messages == ["this will take about 2 hours, by the time of a few draws"]
+
+
+def test_a_table_has_numbers_at_the_right_and_a_dash_for_none() -> None:
+    # Kills: a column that is cut, text at the right, NaN, a lost column, spaces at the end.
+    rows = [(0.5, "on", 1200, "", "best"), (math.nan, "other", None, "all", "")]
+    assert list(table(("epsilon:g", "pool", "texts:,", "x:>", ""), rows)) == [
+        "epsilon  pool   texts    x",
+        "    0.5  on     1,200       best",
+        "      -  other      -  all",
+    ]
+    assert list(table(("only", "a header"), [])) == ["only  a header"]

@@ -141,7 +141,7 @@ def test_the_table_says_what_the_files_say(index: WordIndex, tmp_path: Path) -> 
     found = calibrate(index, str(tmp_path / "out"), small("madlib", demands=demands))
     text = list(lines(found))
     assert text[0] == "Madlib on 300 words (8 dimensions): 120 draws for each of 150 words"
-    table = text[5:8]
+    table = text[4:7]
     for line, row in zip(table, found["by_epsilon"], strict=True):
         numbers = [float(part) for part in line.split()]
         assert len(line) == len(table[0])
