@@ -1,8 +1,6 @@
-"""The findings of an evaluation, and the three numbers that its report opens with.
+"""The findings of an evaluation, as rules read them, and its report's first three numbers.
 
-The findings of an evaluation, as recommendations read them.
-
-The three numbers that a report opens with: what attackers find, the promise, and the use.
+The numbers are what attackers find, the promise, and the use.
 """
 
 from __future__ import annotations
@@ -92,6 +90,15 @@ class Findings:
         own = self._own(measure, "noise")
         return max((float(one["first"]["value"]) for one in own), default=0.0)
 
+    def harm(self, measure: str) -> float:
+        """Return the value of an attack from which on it is harm."""
+        return _HARM.get(measure, self.noise(measure) + NAMED)  # by chance, some authors are right
+
+    def harmful(self, measure: str) -> float | None:
+        """Return what an attack finds that finds more than in noise and does harm, or None."""
+        value = self.above_noise(measure)
+        return None if value is None or value < self.harm(measure) else value
+
     def _own(self, measure: str, subject: str) -> list[Figure]:
         return [
             one
@@ -103,7 +110,9 @@ class Findings:
 
 
 COUNT = 3
-_AREAS = frozenset({"vote-membership", "user-membership", "count-membership", "membership"})
+TRACED, FOUND, AUC, NAMED = 0.10, 0.50, 0.60, 0.10
+
+
 ATTACKS = {
     "linkage": "rows are linked to their documents by an attacker who has the original texts",
     "facts": "rows are found by an attacker who knows 1 to 5 sentences or rare words of a document",
@@ -115,6 +124,15 @@ ATTACKS = {
     "authorship": "documents have their author named by an attacker who knows others of theirs",
 }
 """The attacks that have a number, the most harmful first; what the number is."""
+MEMBERS = {
+    "membership": "documents a model had learnt from",
+    "user-membership": "users took part",
+    "vote-membership": "documents or users voted",
+    "count-membership": "documents are in the histogram",
+}
+"""The attacks whose number is an AUC; whom they tell apart from others."""
+_AREAS = dict.fromkeys(MEMBERS, AUC)
+_HARM = {"linkage": TRACED, "facts": TRACED, "inversion-bayes": FOUND, **_AREAS}
 
 
 class KeyNumber(NamedTuple):
@@ -171,7 +189,7 @@ def attacked(measure: str, figure: Figure) -> str:
 
 def _written(measure: str, figure: Figure) -> str:
     first = figure["first"]
-    return pairs(first["value"]) if measure in _AREAS else of_tried(first["value"], first["tried"])
+    return pairs(first["value"]) if measure in MEMBERS else of_tried(first["value"], first["tried"])
 
 
 def _attacks(found: Findings) -> Iterator[KeyNumber]:

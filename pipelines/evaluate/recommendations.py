@@ -7,40 +7,61 @@ to spend privacy where another one asks for more noise. docs/guides/evaluation.m
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass, field, replace
 
-from .findings import Findings
+from .findings import AUC, FOUND, MEMBERS, NAMED, TRACED, Findings, of_tried, pairs
 
 MOST = 5
 """The most recommendations of a report."""
-TRACED, FOUND, AUC, NAMED, ALONE = 0.10, 0.50, 0.60, 0.10, 0.01
+ALONE = 0.01
 LABELS, TOPICS, LENGTH, COUNTS, TEXTS, VECTORS = 0.75, 0.50, 2.0, 0.50, 0.10, 0.50
+ONLY = "publish this only where that does no harm"
 
 
 Advice = tuple[str, str]
 """A finding and its remedy, a sentence each."""
 
 
-@dataclass(frozen=True)
+MEASURED, KEPT, PROMISED = range(3)
+"""How a harm is known, in the order of headlines."""
+RULES: list[Rule] = []
+"""All rules, those about privacy first, the most harmful of either part before others."""
+
+
+@dataclass
 class Rule:
-    """A rule: when it speaks, and what it then says.
+    """A rule: when it speaks, and what it then says. It decorates what judges findings by it.
 
     Attributes:
-        name: a name for the report's numbers.
-        part: what it is about.
         when: the condition, with its threshold.
         what: the advice in short, for the guide.
-        judge: yields advice on findings that meet the condition.
+        verdict: the report's headline if it is about this; None for a rule about utility.
+        known: how a rule about privacy knows.
         noise: whether the advice is to spend less privacy.
+        judge: yields advice on findings that meet the condition.
     """
 
-    name: str
-    part: Literal["privacy", "utility"]
     when: str
     what: str
-    judge: Callable[[Findings], Iterator[Advice]]
+    verdict: Callable[[Findings], str] | None = None
+    known: int = MEASURED
     noise: bool = False
+    judge: Callable[[Findings], Iterator[Advice]] = field(init=False)
+
+    def __call__(self, judge: Callable[[Findings], Iterator[Advice]]) -> None:
+        """Add the rule, which has the name of the function that judges."""
+        self.judge = judge
+        RULES.append(self)
+
+    @property
+    def name(self) -> str:
+        """Return its name for the report's numbers."""
+        return self.judge.__name__.removeprefix("_").replace("_", "-")
+
+    @property
+    def part(self) -> str:
+        """Return what it is about: privacy or utility."""
+        return "utility" if self.verdict is None else "privacy"
 
 
 def recommendations(found: Findings) -> list[dict[str, str]]:
@@ -100,6 +121,14 @@ _OTHER_KIND = (
 )
 
 
+@Rule(
+    "an audit failed",
+    "hand nothing out",
+    lambda found: (
+        f"The mechanism leaks more than is stated, by {len(found.failed)} of its audits: do not "
+        "publish this"
+    ),
+)
 def _audit_failed(found: Findings) -> Iterator[Advice]:
     if found.failed:
         yield (
@@ -109,18 +138,34 @@ def _audit_failed(found: Findings) -> Iterator[Advice]:
         )
 
 
-def _weak(found: Findings) -> Iterator[Advice]:
+@Rule(
+    "the card lists a weakness of the guarantee",
+    "the weakness's remedy",
+    lambda _: (
+        "What is promised is weak, though no attack that was tried shows it: publish this only "
+        "where you would without a promise"
+    ),
+    PROMISED,
+    noise=True,
+)
+def _weak_guarantee(found: Findings) -> Iterator[Advice]:
     for one in found.weaknesses:
         yield f"The guarantee does not protect {one.said}.", f"{_sentence(one.remedy)}"
 
 
+@Rule(
+    f"linkage or a search by facts is above noise, and traces {TRACED:.0%} of the rows or more",
+    "raise `precision` (bags), lower `epsilon`; or another kind",
+    lambda found: f"An attacker who {_tracer(found)} rows back to their documents: {ONLY}",
+    noise=True,
+)
 def _traced(found: Findings) -> Iterator[Advice]:
     for measure, who in (
         ("linkage", "holds these"),
         ("facts", "knows 1 to 5 of their sentences or rare words"),
     ):
-        value = found.above_noise(measure)
-        if value is not None and value >= TRACED:
+        value = found.harmful(measure)
+        if value is not None:
             yield (
                 f"{value:.1%} of the rows are traced back to their documents by somebody who "
                 f"{who}.",
@@ -128,30 +173,51 @@ def _traced(found: Findings) -> Iterator[Advice]:
             )
 
 
-def _found_words(found: Findings) -> Iterator[Advice]:
-    value = found.above_noise("inversion-bayes")
-    if value is not None and value >= FOUND:
+@Rule(
+    f"word inversion is above noise, and recovers {FOUND:.0%} of the words or more",
+    "lower `epsilon`",
+    lambda found: (
+        f"An attacker who knows the mechanism recovers {_share(found, 'inversion-bayes')} words: "
+        f"{ONLY}"
+    ),
+    noise=True,
+)
+def _words_found(found: Findings) -> Iterator[Advice]:
+    value = found.harmful("inversion-bayes")
+    if value is not None:
         yield (
             f"{value:.1%} of the words are recovered by the best attacker with a public prior.",
             _sentence(_hide_more(found)),
         )
 
 
-def _members(found: Findings) -> Iterator[Advice]:
-    for measure, who in (
-        ("membership", "documents a model had learnt from"),
-        ("user-membership", "users took part"),
-        ("vote-membership", "documents or users voted"),
-        ("count-membership", "documents are in the histogram"),
-    ):
-        value = found.above_noise(measure)
-        if value is not None and value >= AUC:
+@Rule(
+    f"an inference of membership is above noise, with an AUC of {AUC:g} or more",
+    "raise `precision` (bags), lower `epsilon`",
+    lambda found: (
+        f"An attacker tells who took part from who did not in {_most_pairs(found)} pairs: {ONLY}"
+    ),
+    noise=True,
+)
+def _members_told(found: Findings) -> Iterator[Advice]:
+    for measure, who in MEMBERS.items():
+        value = found.harmful(measure)
+        if value is not None:
             yield f"Which {who} is told with an AUC of {value:.2f}.", _sentence(_hide_more(found))
 
 
-def _author(found: Findings) -> Iterator[Advice]:
-    value = found.above_noise("authorship")
-    if value is not None and value >= found.noise("authorship") + NAMED:
+@Rule(
+    f"authorship is above noise, and names {NAMED:.0%} more authors than in noise",
+    "raise `precision` (bags), lower `epsilon`; or a kind that protects users",
+    lambda found: (
+        "An attacker who knows other texts of the authors names the author of "
+        f"{_share(found, 'authorship')} documents: {ONLY}"
+    ),
+    noise=True,
+)
+def _author_named(found: Findings) -> Iterator[Advice]:
+    value = found.harmful("authorship")
+    if value is not None:
         yield (
             f"The author is named for {value:.1%} of the documents by authors of many.",
             f"{_sentence(_hide_more(found))} To protect all of a user's documents together, name "
@@ -159,6 +225,15 @@ def _author(found: Findings) -> Iterator[Advice]:
         )
 
 
+@Rule(
+    f"{ALONE:.0%} of the rows or more have a value of a kept column alone",
+    "drop the column from `input.keep`",
+    lambda found: (
+        f"A kept column has, for {max(found.alone.values()):.0%} of the rows, a value that no "
+        f"other row has, and so may tell whose they are: {ONLY}"
+    ),
+    KEPT,
+)
 def _singled_out(found: Findings) -> Iterator[Advice]:
     for column, share in sorted(found.alone.items(), key=lambda one: -one[1]):
         if share >= ALONE:
@@ -169,6 +244,15 @@ def _singled_out(found: Findings) -> Iterator[Advice]:
             )
 
 
+@Rule(
+    "the input's ids are kept",
+    "drop them from `input.keep` in what is handed out",
+    lambda _: (
+        "Rows keep the input's ids, so a reader who has these knows whose each row is: "
+        "publish this only where no reader has"
+    ),
+    KEPT,
+)
 def _own_ids(found: Findings) -> Iterator[Advice]:
     if found.id_column is not None:
         yield (
@@ -179,6 +263,10 @@ def _own_ids(found: Findings) -> Iterator[Advice]:
         )
 
 
+@Rule(
+    f"a classifier's macro-F1 is below {LABELS:.0%} of the original's",
+    "what costs nothing (bins, a shorter vocabulary, reconstruction), or raise `epsilon`",
+)
 def _labels_lost(found: Findings) -> Iterator[Advice]:
     for measure in ("words-f1", "f1"):
         own, original = found.mean(measure), found.mean(measure, "original")
@@ -193,6 +281,10 @@ def _labels_lost(found: Findings) -> Iterator[Advice]:
         return
 
 
+@Rule(
+    f"topics are nearer to the floor than {TOPICS:.0%} of the way to the ceiling",
+    "the same",
+)
 def _topics_lost(found: Findings) -> Iterator[Advice]:
     own, floor = found.mean("topic-jaccard"), found.mean("topic-jaccard", "floor")
     ceiling = found.mean("topic-jaccard", "ceiling")
@@ -203,6 +295,10 @@ def _topics_lost(found: Findings) -> Iterator[Advice]:
         yield f"{max(kept, 0):.0%} of the topics' structure is kept.", _spend(found, _free(found))
 
 
+@Rule(
+    f"released bags are {LENGTH:g} times as long as documents, or longer",
+    "the same",
+)
 def _noise_fills(found: Findings) -> Iterator[Advice]:
     value = found.mean("length")
     if found.kind == "bag-of-words" and value is not None and value >= LENGTH:
@@ -232,6 +328,10 @@ def _free(found: Findings) -> str:
     )
 
 
+@Rule(
+    f"a histogram's relative error is {COUNTS:.0%} or more",
+    "a shorter `vocabulary`, or raise `epsilon`",
+)
 def _counts_off(found: Findings) -> Iterator[Advice]:
     value = found.mean("histogram-error")
     if value is not None and value >= COUNTS:
@@ -241,6 +341,10 @@ def _counts_off(found: Findings) -> Iterator[Advice]:
         )
 
 
+@Rule(
+    f"noise takes {TEXTS:g} or more of public texts' macro-F1",
+    "a smaller pool, or raise `epsilon`",
+)
 def _texts_noisy(found: Findings) -> Iterator[Advice]:
     own, exact = found.mean("f1"), found.mean("f1", "exact")
     if own is not None and exact is not None and exact - own >= TEXTS:
@@ -250,6 +354,10 @@ def _texts_noisy(found: Findings) -> Iterator[Advice]:
         )
 
 
+@Rule(
+    f"public texts' macro-F1 without noise is {TEXTS:g} or more below private texts'",
+    "a pool that is more like the corpus",
+)
 def _pool_far(found: Findings) -> Iterator[Advice]:
     exact, original = found.mean("f1", "exact"), found.mean("f1", "original")
     if exact is not None and original is not None and original - exact >= TEXTS:
@@ -261,6 +369,10 @@ def _pool_far(found: Findings) -> Iterator[Advice]:
         )
 
 
+@Rule(
+    f"MAP over whole lists is below {VECTORS:.0%} of the original's",
+    "more users, fewer words, or raise `epsilon`",
+)
 def _vectors_lost(found: Findings) -> Iterator[Advice]:
     own, original = found.mean("map-list"), found.mean("map-list", "original")
     if own is not None and original is not None and own < VECTORS * original:
@@ -275,118 +387,20 @@ def _sentence(advice: str) -> str:
     return f"{advice[0].upper()}{advice[1:]}."
 
 
-RULES: tuple[Rule, ...] = (
-    Rule(
-        "audit-failed",
-        "privacy",
-        "an audit failed",
-        "hand nothing out",
-        _audit_failed,
-    ),
-    Rule(
-        "weak-guarantee",
-        "privacy",
-        "the card lists a weakness of the guarantee",
-        "the weakness's remedy",
-        _weak,
-        noise=True,
-    ),
-    Rule(
-        "traced",
-        "privacy",
-        f"linkage or a search by facts is above noise, and traces {TRACED:.0%} of the rows or more",
-        "raise `precision` (bags), lower `epsilon`; or another kind",
-        _traced,
-        noise=True,
-    ),
-    Rule(
-        "words-found",
-        "privacy",
-        f"word inversion is above noise, and recovers {FOUND:.0%} of the words or more",
-        "lower `epsilon`",
-        _found_words,
-        noise=True,
-    ),
-    Rule(
-        "members-told",
-        "privacy",
-        f"an inference of membership is above noise, with an AUC of {AUC:g} or more",
-        "raise `precision` (bags), lower `epsilon`",
-        _members,
-        noise=True,
-    ),
-    Rule(
-        "author-named",
-        "privacy",
-        f"authorship is above noise, and names {NAMED:.0%} more authors than in noise",
-        "raise `precision` (bags), lower `epsilon`; or a kind that protects users",
-        _author,
-        noise=True,
-    ),
-    Rule(
-        "singled-out",
-        "privacy",
-        f"{ALONE:.0%} of the rows or more have a value of a kept column alone",
-        "drop the column from `input.keep`",
-        _singled_out,
-    ),
-    Rule(
-        "own-ids",
-        "privacy",
-        "the input's ids are kept",
-        "drop them from `input.keep` in what is handed out",
-        _own_ids,
-    ),
-    Rule(
-        "labels-lost",
-        "utility",
-        f"a classifier's macro-F1 is below {LABELS:.0%} of the original's",
-        "what costs nothing (bins, a shorter vocabulary, reconstruction), or raise `epsilon`",
-        _labels_lost,
-    ),
-    Rule(
-        "topics-lost",
-        "utility",
-        f"topics are nearer to the floor than {TOPICS:.0%} of the way to the ceiling",
-        "the same",
-        _topics_lost,
-    ),
-    Rule(
-        "noise-fills",
-        "utility",
-        f"released bags are {LENGTH:g} times as long as documents, or longer",
-        "the same",
-        _noise_fills,
-    ),
-    Rule(
-        "counts-off",
-        "utility",
-        f"a histogram's relative error is {COUNTS:.0%} or more",
-        "a shorter `vocabulary`, or raise `epsilon`",
-        _counts_off,
-    ),
-    Rule(
-        "texts-noisy",
-        "utility",
-        f"noise takes {TEXTS:g} or more of public texts' macro-F1",
-        "a smaller pool, or raise `epsilon`",
-        _texts_noisy,
-    ),
-    Rule(
-        "pool-far",
-        "utility",
-        f"public texts' macro-F1 without noise is {TEXTS:g} or more below private texts'",
-        "a pool that is more like the corpus",
-        _pool_far,
-    ),
-    Rule(
-        "vectors-lost",
-        "utility",
-        f"MAP over whole lists is below {VECTORS:.0%} of the original's",
-        "more users, fewer words, or raise `epsilon`",
-        _vectors_lost,
-    ),
-)
+def _tracer(found: Findings) -> str:
+    if found.harmful("linkage") is not None:
+        return f"has the original texts links {_share(found, 'linkage')}"
+    return f"knows a few sentences or rare words of each links {_share(found, 'facts')}"
+
+
+def _share(found: Findings, measure: str) -> str:
+    figure = found.strongest(measure)
+    assert figure is not None  # the rule spoke of it
+    return of_tried(figure["first"]["value"], figure["first"]["tried"])
+
+
+def _most_pairs(found: Findings) -> str:
+    return pairs(max(found.above_noise(name) or 0.0 for name in MEMBERS))
 
 
 def rows() -> list[tuple[str, str, str, str]]:
