@@ -27,7 +27,8 @@ FOLDERS = (*PACKAGES, "quietcorpus")
 DATA = {
     *("evaluation/pages/head.html.j2", "evaluation/pages/page.css", "quietcorpus/py.typed"),
     *("evaluation/report/report.html.j2", "pipelines/card/page.html.j2"),
-    "pipelines/ledger/page.html.j2",
+    *("pipelines/card/README.md.j2", "pipelines/exports/datasheet.md.j2"),
+    *("pipelines/exports/sp800-226.md.j2", "pipelines/ledger/page.html.j2"),
 }
 BUILD = {"LICENSE", "README.md", "pyproject.toml", "setup.py"}
 METADATA = {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE", "top_level.txt"}
