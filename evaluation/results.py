@@ -160,6 +160,12 @@ def power_found(
         yield _attacked(f"{measure}{end}", subject, value, interval, tried, group, fresh=fresh)
 
 
+def fresh_attack(subject: str, found: Membership, of: str) -> Iterator[Observation]:
+    """Yield how well an attack on something unreleased separates members, and its power."""
+    yield membership_found(subject, found, f"{of}-membership", fresh=True)
+    yield from power_found(subject, found, f"{of}-power", fresh=True)
+
+
 def classified(
     subject: str,
     truth: npt.NDArray[np.int64],

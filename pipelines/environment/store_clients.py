@@ -1,10 +1,8 @@
 """The clients of object stores: one for each setting, patient with outages and clocks.
 
-boto's clients of S3, of which a process makes one for each setting.
-
-The dates of boto's requests, which are a store's where it has refused this machine's.
-
-The patience of object stores' clients with outages, in the launcher and in every worker.
+A process makes one of boto's clients of S3 for each setting. In the launcher and in every worker,
+its requests are repeated by boto's own settings, and what these lack is added: an end, lines for
+the operator, and dates by the store's clock where it has refused this machine's.
 """
 
 from __future__ import annotations
@@ -15,7 +13,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, MutableMapping
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from http.client import FORBIDDEN
 from types import SimpleNamespace
 from typing import Any
@@ -61,15 +61,16 @@ def share_clients() -> Callable[[], None]:
         from apache_beam.io.aws.clients.s3 import boto3_client
     except ImportError:
         return lambda: None
-    usual = boto3_client.boto3
-    if usual is None:  # boto is not installed
+    if boto3_client.boto3 is None:  # boto is not installed
         return lambda: None
-    boto3_client.boto3 = _Clients()
+    return _replace(boto3_client, "boto3", _Clients())
 
-    def undo() -> None:
-        boto3_client.boto3 = usual
 
-    return undo
+def _replace(owner: Any, name: str, value: Any) -> Callable[[], None]:
+    """Replace an attribute of a library's; return the undoing."""
+    usual = getattr(owner, name)
+    setattr(owner, name, value)
+    return partial(setattr, owner, name, usual)
 
 
 clients_shared = Temporary(share_clients)
@@ -82,41 +83,6 @@ _ATTEMPTS = 10
 _SHORT = timedelta(minutes=1)
 """Requests that were refused at once tell of a jump once."""
 _SIGNED = "%Y%m%dT%H%M%SZ"
-
-
-def date_as_stores_do() -> Callable[[], None]:
-    """Have boto repeat a request that was refused for its date, dated by the store's clock.
-
-    boto signs a request with the time of `get_current_datetime` (botocore/auth.py), anew at each
-    attempt, and does not correct it. The status and the `Date` of the refusal say all: an answer
-    to HEAD has no error's name. Returns the undoing.
-    """
-    try:
-        from botocore import auth
-        from botocore.retries.standard import RetryHandler
-
-        usual_now = auth.get_current_datetime
-    except (ImportError, AttributeError):  # an older boto has no such function
-        return lambda: None
-    usual_retry = RetryHandler.needs_retry
-
-    def get_current_datetime(*given: Any, **named: Any) -> Any:
-        return usual_now(*given, **named) + StoreClock.ahead
-
-    def needs_retry(self: Any, **given: Any) -> float | None:
-        pause: float | None = usual_retry(self, **given)
-        if pause is None and given["attempts"] < _ATTEMPTS and _misdated(**given):
-            Requests.repeated += 1
-            return 0.0
-        return pause
-
-    auth.get_current_datetime, RetryHandler.needs_retry = get_current_datetime, needs_retry
-
-    def undo() -> None:
-        auth.get_current_datetime, RetryHandler.needs_retry = usual_now, usual_retry
-        StoreClock.ahead = timedelta()
-
-    return undo
 
 
 def _misdated(response: Any, request_dict: Any, **_: Any) -> bool:
@@ -175,74 +141,73 @@ def change_clients() -> Callable[[], None]:
 
     Returns the undoing.
     """
-    changes = (
-        _tell_beams_pauses(),
-        _tell_botos_pauses(),
-        date_as_stores_do(),
-        _mend_beams_errors(),
-    )
-
-    def undo() -> None:
-        for undo_one in reversed(changes):
-            undo_one()
-
-    return undo
+    undo = ExitStack()
+    for change in (_end_beams_pauses, _repeat_botos_requests, _mend_beams_errors):
+        undo.callback(change())
+    return undo.close
 
 
-def _tell_beams_pauses() -> Callable[[], None]:
+def _end_beams_pauses() -> Callable[[], None]:
     """Have Beam tell of its attempts at what boto gave up, and end them early.
 
     They would go on for nine minutes (`with_exponential_backoff`, apache_beam/utils/retry.py).
     """
     from apache_beam.utils import retry
 
-    usual = retry.FuzzedExponentialIntervals
-
-    class Pauses(usual):  # type: ignore[misc, valid-type]
+    class Pauses(retry.FuzzedExponentialIntervals):  # type: ignore[misc]
         def __iter__(self) -> Iterator[float]:
             return _pauses(super().__iter__(), time.monotonic())
 
-    retry.FuzzedExponentialIntervals = Pauses
-
-    def undo() -> None:
-        retry.FuzzedExponentialIntervals = usual
-
-    return undo
+    return _replace(retry, "FuzzedExponentialIntervals", Pauses)
 
 
-def _tell_botos_pauses() -> Callable[[], None]:
-    """Make boto report its attempts, and end them early.
+def _repeat_botos_requests() -> Callable[[], None]:
+    """Make boto report its attempts, end them early, and date them by the store's clock.
 
     If a store takes connections and answers nothing, each attempt lasts a minute, and ten of them
     as many. `RetryHandler.needs_retry` (botocore/retries/standard.py) returns the pause before the
     next one; the request's context stays with it from one attempt to the next.
+
+    boto signs a request with the time of `get_current_datetime` (botocore/auth.py), anew at each
+    attempt, and does not correct it. The status and the `Date` of a refusal say all: an answer to
+    HEAD has no error's name.
     """
     try:
+        from botocore import auth
         from botocore.retries.standard import RetryHandler
     except ImportError:
         return lambda: None
     usual = RetryHandler.needs_retry
+    usual_now = getattr(auth, "get_current_datetime", None)  # an older boto has no such function
+
+    def get_current_datetime(*given: Any, **named: Any) -> Any:
+        assert usual_now is not None
+        return usual_now(*given, **named) + StoreClock.ahead
 
     def needs_retry(self: Any, **given: Any) -> float | None:
         pause: float | None = usual(self, **given)
+        attempts = given["attempts"]
+        if pause is None and usual_now and attempts < _ATTEMPTS and _misdated(**given):
+            Requests.repeated += 1
+            return 0.0
         failure, answer = given.get("caught_exception"), given.get("response")
-        context = given["request_dict"]["context"]
         if pause and failure:
+            context = given["request_dict"]["context"]
             first = context.setdefault(_FIRST_FAILURE, time.monotonic())
             if time.monotonic() - first > LONGEST_SECONDS:
                 return None
         Requests.repeated += bool(pause)
         # The first answer of a store that throttles is nothing to tell of.
-        if pause and (failure or given["attempts"] > _SILENT_ATTEMPTS):
+        if pause and (failure or attempts > _SILENT_ATTEMPTS):
             _tell(failure, answer[0].status_code if answer else None, pause)
         return pause
 
-    RetryHandler.needs_retry = needs_retry
-
-    def undo() -> None:
-        RetryHandler.needs_retry = usual
-
-    return undo
+    undo = ExitStack()
+    undo.callback(setattr, StoreClock, "ahead", timedelta())
+    undo.callback(_replace(RetryHandler, "needs_retry", needs_retry))
+    if usual_now is not None:
+        undo.callback(_replace(auth, "get_current_datetime", get_current_datetime))
+    return undo.close
 
 
 def _mend_beams_errors() -> Callable[[], None]:
@@ -260,12 +225,7 @@ def _mend_beams_errors() -> Callable[[], None]:
     def get_http_error_code(error: BaseException) -> Any:
         return usual(error) if getattr(error, "response", None) else None
 
-    boto3_client.get_http_error_code = get_http_error_code
-
-    def undo() -> None:
-        boto3_client.get_http_error_code = usual
-
-    return undo
+    return _replace(boto3_client, "get_http_error_code", get_http_error_code)
 
 
 def _tell(failure: BaseException | None, status: int | None, pause: float) -> None:

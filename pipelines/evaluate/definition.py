@@ -69,6 +69,27 @@ def observed(subject: str, curve: Curve, group: str = EXACT) -> Iterator[Observa
     yield from powers(f"{MEASURE}-power", subject, curve, group)
 
 
+def compared(own: Curve | None, most: Curve, way: str = EXACT) -> Iterator[Observation]:
+    """Yield the attacker on sampled inputs, if there are any, and the most that `way` allows."""
+    if own is not None:
+        yield from observed("release", own)
+    yield from observed("guarantee", most, way)
+
+
+def compared_passages(
+    offsets: Counts,
+    terms: npt.NDArray[np.integer],
+    stages: Sequence[Stage],
+    bins: npt.NDArray[np.integer] | None,
+    number: int,
+) -> Iterator[Observation]:
+    """Yield the attacker on sampled passages, as `of_passages`, and the most that stages allow."""
+    if stages:
+        generator = np.random.default_rng([number, 4])
+        passages = passages_of(offsets, terms, stages[0].guarantee.precision, generator)
+        yield from compared(of_passages(passages, stages, bins), *of_stages(stages))
+
+
 def powers(measure: str, subject: str, curve: Curve, group: str = "") -> Iterator[Observation]:
     """Yield a curve's power at each of `RATES`."""
     for end, rate in RATES.items():

@@ -204,18 +204,8 @@ class Views:
         logs = self.logs
         shuffled = None if logs is None else lambda numbers: logs(order[numbers])
         styles = None if self.styles is None else self.styles[order]
-        rows = self.released[order]
-        return Views(
-            self.raw,
-            rows,
-            scores,
-            facts,
-            shuffled,
-            known,
-            styles,
-            self.redrawn,
-            self.learnable,
-        )
+        seen = replace(self, scores=scores, facts=facts, logs=shuffled, known=known)
+        return replace(seen, released=self.released[order], styles=styles, beside=None)
 
     def agreeing(self, kept: npt.NDArray[np.int64] | None, order: npt.NDArray[np.int64]) -> Views:
         """Return the views of an attacker who goes by kept columns, and rules out rows by them.

@@ -169,20 +169,10 @@ class BagOfWordsStudy(Study):
                 yield from judged_by_words(draw.labels, predicted, "release", than)
             views = self._views(draw, released)
             yield from attacks_beside_noise(self._sample, views, generator)
-        yield from self._defined(draw, number)
-
-    def _defined(self, draw: Draw, number: int) -> Iterator[Observation]:
-        """Yield what the definition's attacker finds of sampled passages, and what is allowed."""
         bins = draw.law or self._bins
-        if not bins.stages:
-            return
-        generator = np.random.default_rng([number, 4])
-        most = bins.stages[0].guarantee.precision
-        passages = definition.passages_of(self._offsets, self._terms, most, generator)
-        own = definition.of_passages(passages, bins.stages, bins.of)
-        if own is not None:
-            yield from definition.observed("release", own)
-        yield from definition.observed("guarantee", *definition.of_stages(bins.stages))
+        yield from definition.compared_passages(
+            self._offsets, self._terms, bins.stages, bins.of, number
+        )
 
     def topics(self, draw: Draw) -> list[dict[str, Any]]:
         """Pair the topics of a draw with those of the original, by their top terms."""

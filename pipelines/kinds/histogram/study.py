@@ -11,7 +11,7 @@ import pyarrow as pa
 from quietcorpus.evaluation.attacks.tradeoff import Curve, Outcomes
 from quietcorpus.evaluation.attacks.user_membership import SumsAttack
 from quietcorpus.evaluation.classification import counted
-from quietcorpus.evaluation.results import Observation, membership_found, power_found
+from quietcorpus.evaluation.results import Observation, fresh_attack
 from quietcorpus.evaluation.verdict import PRESENT
 from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.mechanisms.accounting.guarantees import LimitedPrecision
@@ -96,27 +96,14 @@ class HistogramStudy(Study):
         """Yield the definition's attacker on passages, and a realistic one on documents."""
         if not stages:
             return
-        passages = definition.passages_of(
-            self._offsets,
-            self._terms,
-            stages[0].guarantee.precision,
-            np.random.default_rng([number, 4]),
-        )
-        own = definition.of_passages(passages, stages, None)
-        if own is not None:
-            yield from definition.observed("release", own)
-        yield from definition.observed("guarantee", *definition.of_stages(stages))
+        yield from definition.compared_passages(self._offsets, self._terms, stages, None, number)
         whole = self._whole(stages[-1].rate, np.random.default_rng([number, 5]))
         if whole is not None:
             yield from definition.observed("release", whole, f"{definition.EXACT}, {PRESENT}")
         if self._counts.shape[0] >= _LEAST_DOCUMENTS:
             attack = self._attack(stages[-1].guarantee, number)
-            for subject, found in (
-                ("release", attack.on_target()),
-                ("noise", attack.on_strangers()),
-            ):
-                yield membership_found(subject, found, "count-membership", fresh=True)
-                yield from power_found(subject, found, "count-power", fresh=True)
+            yield from fresh_attack("release", attack.on_target(), "count")
+            yield from fresh_attack("noise", attack.on_strangers(), "count")
 
     def _whole(self, rate: float, generator: np.random.Generator) -> Curve | None:
         """Return the curve of corpora with and without some documents; None without any.

@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import scipy.sparse as sp
 
-from quietcorpus.evaluation.attacks.membership import Membership
 from quietcorpus.evaluation.attacks.tradeoff import Curve, Normals, Outcomes
 from quietcorpus.evaluation.attacks.user_membership import SumsAttack
 from quietcorpus.evaluation.classification import TextClassifier, split
@@ -19,8 +18,7 @@ from quietcorpus.evaluation.embeddings import Moments, frechet_distance
 from quietcorpus.evaluation.results import (
     Observation,
     classified,
-    membership_found,
-    power_found,
+    fresh_attack,
 )
 from quietcorpus.indexes.documents.lsa import Lsa
 from quietcorpus.indexes.documents.pool import Pool
@@ -121,7 +119,7 @@ class PublicTextsStudy(Study):
         yield from self._of_originals(number)
         attack = self._attack(self._kind.voting, number, noise=False)
         if attack is not None:
-            yield from _membership("exact", attack.on_target())
+            yield from fresh_attack("exact", attack.on_target(), "vote")
 
     def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
         """Yield the measures of a draw."""
@@ -131,17 +129,14 @@ class PublicTextsStudy(Study):
         yield from self._measured(estimates, estimates > 0, "release", number)
         attack = self._attack(kind.voting, number, noise=True)
         if attack is not None:
-            yield from _membership("release", attack.on_target())
-            yield from _membership("noise", attack.on_strangers())
+            yield from fresh_attack("release", attack.on_target(), "vote")
+            yield from fresh_attack("noise", attack.on_strangers(), "vote")
         yield from self._defined(kind, attacked=attack is not None)
 
     def _defined(self, kind: PublicTextsKind, *, attacked: bool) -> Iterator[Observation]:
         """Yield what the definition's attacker finds of sampled units, and what is allowed."""
-        own = self._curve(kind.voting)
-        if own is not None:
-            yield from definition.observed("release", own)
         most, way = allowed(kind)
-        yield from definition.observed("guarantee", most, way)
+        yield from definition.compared(self._curve(kind.voting), most, way)
         both = definition.of_rounds(kind)
         if both is not None:
             yield from definition.observed("guarantee", both, definition.ROUNDS)
@@ -305,11 +300,6 @@ def _lengths(units: sp.csr_array) -> npt.NDArray[np.float64]:
     """Return the length of each unit's votes, float64 (n,)."""
     found: npt.NDArray[np.float64] = np.sqrt(np.asarray(units.multiply(units).sum(axis=1)).ravel())
     return found
-
-
-def _membership(subject: str, found: Membership) -> Iterator[Observation]:
-    yield membership_found(subject, found, "vote-membership", fresh=True)
-    yield from power_found(subject, found, "vote-power", fresh=True)
 
 
 def _prepared(spec: Spec) -> PublicTextsKind:

@@ -193,8 +193,8 @@ class SentencesStudy(Study):
                 yield from definition.observed(subject, curve, definition.OF_WORDS)
             return
         own = self._originals(_most(parameters))
-        yield from definition.observed("release", self._curve(parameters.law, own, number))
-        yield from definition.observed("guarantee", definition.of_sentences(parameters.law))
+        most = definition.of_sentences(parameters.law)
+        yield from definition.compared(self._curve(parameters.law, own, number), most)
 
     def _privatizer(self, parameters: SentencesParameters | EmbeddedWordsParameters) -> Privatizer:
         """Build a privatizer with a fresh key; it reuses encoded sentences if it can."""
