@@ -21,8 +21,9 @@ from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.compose.card import RowsSpec
 from quietcorpus.transforms.composed.fields import canonical
 from quietcorpus.transforms.composed.sums import coverage, coverages
-from quietcorpus.transforms.composed.users import NOBODY, owned
+from quietcorpus.transforms.composed.users import owned
 from quietcorpus.transforms.reading.documents import Documents
+from quietcorpus.transforms.sums import NOBODY
 from quietcorpus.transforms.users.users import Users
 
 

@@ -17,6 +17,7 @@ from faulty_users import (
 from planting import Faults, of
 
 import quietcorpus.mechanisms.users.sampled_users
+import quietcorpus.transforms.sums
 import quietcorpus.transforms.users.cooccurrence
 import quietcorpus.transforms.users.user_vocabulary
 from quietcorpus.mechanisms.accounting.privacy_loss import Schedule
@@ -155,7 +156,7 @@ def largest_norm(patch: Patch) -> None:
 
 
 def added_twice(patch: Patch) -> None:
-    module = quietcorpus.transforms.users.cooccurrence
+    module = quietcorpus.transforms.sums
     real = module.each_once
     patch.setattr(module, "each_once", lambda own: (user for user in real(own) for _ in "12"))
 

@@ -11,12 +11,13 @@ from machine import MASTER_KEY
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.environment.keys import WorkerKey
-from quietcorpus.pipelines.jobs.job import Job, read_run_files
+from quietcorpus.pipelines.jobs.job import Job
 from quietcorpus.pipelines.jobs.kind import prepare
 from quietcorpus.pipelines.schema.spec import Spec
 from quietcorpus.transforms.reading.documents import Corpus
 from quietcorpus.transforms.reading.sources import plan
 from quietcorpus.transforms.release import ReleaseShards
+from quietcorpus.transforms.run_files import read_run_files
 from quietcorpus.transforms.shards import make_shards, staged_content
 
 if TYPE_CHECKING:

@@ -66,10 +66,9 @@ from quietcorpus.transforms.privatizers.words import WordPrivatizer, WordsParame
 from quietcorpus.transforms.reading.documents import Corpus, Documents, Split
 from quietcorpus.transforms.reading.sources import plan
 from quietcorpus.transforms.shards import RejectLog, make_shards, staged_content
-from quietcorpus.transforms.sums import bucketed
 from quietcorpus.transforms.users import user_vocabulary
-from quietcorpus.transforms.users.cooccurrence import Cooccurrences
-from quietcorpus.transforms.users.cooccurrence import _AddNoise as AddPairNoise
+from quietcorpus.transforms.users.cooccurrence import Cooccurrences, _WriteBlock
+from quietcorpus.transforms.users.cooccurrence import _noisy as pair_noise_of
 from quietcorpus.transforms.users.shards import pack
 from quietcorpus.transforms.users.users import BoundedUsers, Share, Users, _ReadShares
 from quietcorpus.transforms.users.votes import UserVoting
@@ -166,12 +165,8 @@ class _Candidates:
 
 def selected(selection: Any, parameters: dict[str, Value]) -> Any:
     """The terms that are selected of a hundred, by sums around the threshold."""
-    select = vocabulary._Select(selection, lambda: KEY, parameters, 1, FIRST_WORDS)
-    select.start_bundle()
     sums = {f"t{n}": selection.threshold for n in range(100)}
-    return sorted(
-        term for bucket in bucketed(sums, 0) for _, own in select.process(bucket) for term in own
-    )
+    return sorted(vocabulary.selected(selection, parameters, FIRST_WORDS, 0, sums, KEY))
 
 
 def read_by(reader: Any, folder: Path, *side: Any) -> Any:
@@ -199,10 +194,10 @@ def user_texts(folder: Path) -> Any:
 
 def pair_noise(folder: Path) -> Any:
     cells = np.array([0, 7], np.int64).tobytes(), np.array([100, 50], np.int64).tobytes()
-    add = AddPairNoise(PAIRS, lambda: KEY, str(folder))
+    write = _WriteBlock(lambda: KEY, str(folder))
     return [
         hashlib.sha256(b"".join(staged_content(file, KEY))).hexdigest()
-        for file in add.process((0, (cells, (0,))), WORDS)
+        for file in write.process((0, pair_noise_of(PAIRS, 0, cells, KEY, WORDS)))
     ]
 
 

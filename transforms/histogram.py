@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import apache_beam as beam
 import numpy as np
@@ -18,14 +19,14 @@ from .reading.documents import Corpus, Documents, Split, Terms
 from .reading.identifiers import TAG, Identifiers
 from .shards import TALLIES, RejectLog, Seen, Tally
 from .staged import KEPT_NOWHERE, KeptTerms
-from .sums import AddCounts, PartialSum, require_all
+from .sums import AddNoise, AddSums, Coverage, Covering, OfParts
 from .tokens import terms_of
 from .vocabulary import KeySource
 
 _NOWHERE = RejectLog()
 
 
-class ReleaseHistogram(beam.PTransform):
+class HistogramOfSplits(beam.PTransform):
     """A PTransform from splits to tagged `weights` (one int64 array), `tallies`, `identifiers`."""
 
     def __init__(
@@ -59,13 +60,44 @@ class ReleaseHistogram(beam.PTransform):
             _CountTerms(self._corpus, self._key, self._rejects, self._unique, self._kept),
             self._vocabulary,
         ).with_outputs(TALLIES, TAG, main="counts")
-        weights = (
-            counted.counts
-            | "over the corpus" >> beam.CombineGlobally(AddCounts()).without_defaults()
-            | "noise"
-            >> beam.ParDo(_AddNoise(self._mechanism, self._key, self._splits), self._vocabulary)
+        weights = counted.counts | NoisyHistogram(
+            self._mechanism, self._vocabulary, self._key, OfParts(self._splits)
         )
         return {"weights": weights, TALLIES: counted[TALLIES], TAG: counted[TAG]}
+
+
+class NoisyHistogram(beam.PTransform):
+    """A PTransform from exact counts, each with what it covers, to one array of noisy counts.
+
+    `identified` has the documents that counts of rows must cover.
+    """
+
+    def __init__(
+        self,
+        mechanism: Histogram,
+        vocabulary: beam.pvalue.AsSingleton,
+        key: KeySource,
+        coverage: Coverage,
+        identified: beam.pvalue.AsIter | tuple[()] = (),
+    ) -> None:
+        super().__init__()
+        self._sides = identified, vocabulary
+        self._coverage = coverage
+        self._noise = AddNoise(coverage, key, partial(_noisy, mechanism))
+
+    def expand(self, counts: beam.PCollection[Covering[Counts]]) -> beam.PCollection[Counts]:
+        return (
+            counts
+            | "over the corpus" >> beam.CombineGlobally(AddSums(self._coverage))
+            | "noise" >> beam.ParDo(self._noise, *self._sides)
+        )
+
+
+def _noisy(
+    mechanism: Histogram, counts: Counts | None, key: ReleaseKey, vocabulary: Vocabulary
+) -> Counts:
+    exact = np.zeros(len(vocabulary), np.int64) if counts is None else counts
+    return release_histogram(mechanism, exact, vocabulary, key)
 
 
 class _CountTerms(beam.DoFn):
@@ -104,22 +136,6 @@ class _CountTerms(beam.DoFn):
         self._rejects.write(seen.rejects, split.name)
         yield counts, (split.number,)
         yield from seen.outputs()
-
-
-class _AddNoise(beam.DoFn):
-    def __init__(self, mechanism: Histogram, key: KeySource, splits: int) -> None:
-        self._mechanism = mechanism
-        self._key = key
-        self._splits = splits
-
-    def start_bundle(self) -> None:
-        self._release_key: ReleaseKey = self._key()
-
-    @redacted
-    def process(self, total: PartialSum, vocabulary: Vocabulary) -> Iterator[Counts]:
-        counts, parts = total
-        require_all(parts, self._splits)
-        yield release_histogram(self._mechanism, counts, vocabulary, self._release_key)
 
 
 def count_terms(documents: Documents, vocabulary: Vocabulary) -> tuple[Counts, int]:

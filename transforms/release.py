@@ -18,7 +18,7 @@ from quietcorpus.mechanisms.keystream import ReleaseKey
 
 from .errors import redacted
 from .metrics import Progress
-from .privatizers.rows import ORDER, Parameters, Privatizer
+from .privatizers.rows import ORDER, Parameters, PreparedPrivatizer, Privatizer
 from .reading.copies import Copies
 from .reading.documents import Corpus, Documents, Split
 from .reading.identifiers import Identifiers
@@ -78,16 +78,13 @@ class ReleaseShards(beam.DoFn):
         self._terms = kept
         self._corpus = corpus
         self._schema = released_schema(corpus, schema, parameters)
-        self._parameters = parameters
+        self._privatizer = PreparedPrivatizer(parameters)
         self._key = key
         self._staging = staging
         self._shards = shards
         self._rejects = rejects
         self._finished = finished
         self._progress = Progress("release")
-
-    def setup(self) -> None:
-        self._prepared: tuple[str | None, Privatizer] | None = None
 
     @redacted
     def process(self, shard: Shard, side: Any = None) -> Iterator[object]:
@@ -112,7 +109,7 @@ class ReleaseShards(beam.DoFn):
 
     def _made(self, shard: Shard, side: Any, key: ReleaseKey) -> tuple[Written, Seen]:
         """Read a shard, privatise it and write it."""
-        privatizer, seen = self._privatizer(key, side), self._unseen(shard, key)
+        privatizer, seen = self._privatizer.of(key, side), self._unseen(shard, key)
         written = write_tables(
             self._shuffled(self._rows(shard, privatizer, seen, key, side), privatizer),
             self._schema,
@@ -129,13 +126,6 @@ class ReleaseShards(beam.DoFn):
         """Return what is seen of a shard before its documents are read: its splits."""
         splits = Tally.of_pass("release", *shard.splits)
         return Seen(Identifiers(self._corpus.id, key, shard.number), splits)
-
-    def _privatizer(self, key: ReleaseKey, side: Any) -> Privatizer:
-        """Return the privatizer, whose tables are made once for a worker, not once for a shard."""
-        digest = side.digest if side else None
-        if self._prepared is None or self._prepared[0] != digest:
-            self._prepared = digest, self._parameters.privatizer(key, side)
-        return self._prepared[1]
 
     def _rows(
         self, shard: Shard, privatizer: Privatizer, seen: Seen, key: ReleaseKey, side: Any

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Protocol
 
 import apache_beam as beam
@@ -28,7 +29,16 @@ from .metrics import Progress
 from .reading.documents import Corpus, Documents, Split
 from .reading.parquet_files import table_in
 from .shards import TALLIES, Tally
-from .sums import BUCKETS, AddTermSums, TermSums, bucketed, require_all
+from .sums import (
+    BUCKETS,
+    AddNoiseByKey,
+    AddSums,
+    Coverage,
+    OfParts,
+    TermSums,
+    bucketed,
+    require_all,
+)
 from .tokens import tokens_of
 
 
@@ -81,7 +91,15 @@ def load(artefact: FileSource, tokenizer: Tokenizer) -> Vocabulary:
         raise InputError(f"{artefact.key}: {artefact.uri} {error}") from None
 
 
-class SelectVocabulary(beam.PTransform):
+def listed(
+    pipeline: beam.Pipeline, public: FileSource | None, tokenizer: Tokenizer
+) -> beam.PCollection[Vocabulary]:
+    """Add a public list to a graph; a worker reads it."""
+    source = pipeline | "public vocabulary" >> beam.Create([public])
+    return source | "load" >> beam.Map(load, tokenizer)
+
+
+class VocabularyOfSplits(beam.PTransform):
     """A PTransform from splits to the tagged outputs `vocabulary` (one `Vocabulary`) and `tallies`.
 
     The vocabulary is the terms whose noisy document frequency reaches the threshold.
@@ -107,7 +125,8 @@ class SelectVocabulary(beam.PTransform):
         counted = splits | "document frequencies" >> beam.ParDo(
             _CountDocuments(self._corpus, self._key, self._tokenizer)
         ).with_outputs(TALLIES, main="frequencies")
-        threshold = Threshold(self._selection, self._key, {}, self._splits, self._tokenizer)
+        coverage = OfParts(self._splits)
+        threshold = Threshold(self._selection, self._key, {}, coverage, self._tokenizer)
         return {"vocabulary": counted.frequencies | threshold, TALLIES: counted[TALLIES]}
 
 
@@ -142,19 +161,28 @@ class Threshold(beam.PTransform):
         selection: Selection,
         key: KeySource,
         parameters: Mapping[str, Value],
-        parts: int,
+        coverage: Coverage,
         tokenizer: Tokenizer,
+        identified: beam.pvalue.AsIter | tuple[()] = (),
+        named: str = "mechanism.vocabulary.private",
     ) -> None:
-        """Configure for sums that depend on `parameters`, over a corpus of `parts` parts."""
+        """Configure for sums that depend on `parameters`.
+
+        `identified` has the documents that sums over rows must cover, and `named` begins the error
+        for an empty selection.
+        """
         super().__init__()
-        self._select = _Select(selection, key, parameters, parts, tokenizer)
-        self._number = _Number(selection.threshold, tokenizer)
+        self._identified = identified
+        self._coverage = coverage
+        select = partial(selected, selection, parameters, tokenizer)
+        self._select = AddNoiseByKey(coverage, key, select)
+        self._number = _Number(selection.threshold, named, coverage, tokenizer)
 
     def expand(self, sums: beam.PCollection[tuple[int, TermSums]]) -> beam.PCollection[Vocabulary]:
         return (
             sums
-            | "over the corpus" >> beam.CombinePerKey(AddTermSums())
-            | "threshold" >> beam.ParDo(self._select)
+            | "over the corpus" >> beam.CombinePerKey(AddSums(self._coverage))
+            | "threshold" >> beam.ParDo(self._select, self._identified)
             | "gather" >> beam.CombineGlobally(beam.combiners.ToListCombineFn())
             | "number" >> beam.ParDo(self._number)
         )
@@ -179,7 +207,7 @@ class _CountDocuments(beam.DoFn):
             frequencies, tokens = count_documents(documents, self._tokenizer)
             totals.update(frequencies)
             self._progress.count(documents, tokens)
-        yield from bucketed(totals, split.number)
+        yield from bucketed(totals, (split.number,))
         yield TaggedOutput(TALLIES, Tally.of_pass("vocabulary", split))
 
 
@@ -212,61 +240,49 @@ def select_terms(selection: Selection, sums: Mapping[str, int], stream: Keystrea
     return [terms[i] for i in chosen.nonzero()[0]]
 
 
-class _Select(beam.DoFn):
-    """A DoFn that selects a bucket's released terms, once every part of the corpus is in it."""
-
-    def __init__(
-        self,
-        selection: Selection,
-        key: KeySource,
-        parameters: Mapping[str, Value],
-        parts: int,
-        tokenizer: Tokenizer,
-    ) -> None:
-        self._selection = selection
-        self._key = key
-        self._parameters = parameters
-        self._parts = parts
-        self._tokenizer = tokenizer
-
-    def start_bundle(self) -> None:
-        self._stream = selection_stream(
-            self._selection, self._key(), self._parameters, self._tokenizer
-        )
-
-    @redacted
-    def process(self, bucket: tuple[int, TermSums]) -> Iterator[tuple[int, list[str]]]:
-        number, (sums, parts) = bucket
-        require_all(parts, self._parts)
-        yield number, select_terms(self._selection, sums, self._stream)
+def selected(
+    selection: Selection,
+    parameters: Mapping[str, Value],
+    tokenizer: Tokenizer,
+    _bucket: int,
+    sums: Mapping[str, int],
+    key: ReleaseKey,
+) -> list[str]:
+    """Select a bucket's released terms by their exact sums over the whole corpus."""
+    return select_terms(selection, sums, selection_stream(selection, key, parameters, tokenizer))
 
 
 class _Number(beam.DoFn):
     """A DoFn that numbers terms alphabetically, which reveals nothing of their counts."""
 
-    def __init__(self, threshold: int, tokenizer: Tokenizer) -> None:
+    def __init__(
+        self, threshold: int, named: str, coverage: Coverage, tokenizer: Tokenizer
+    ) -> None:
         self._threshold = threshold
+        self._named = named
+        self._coverage = coverage
         self._tokenizer = tokenizer
 
     @redacted
     def process(self, buckets: list[tuple[int, list[str]]]) -> Iterator[Vocabulary]:
-        require_all(tuple(number for number, _ in buckets), BUCKETS)
+        if buckets or not self._coverage.may_be_empty:
+            require_all(tuple(number for number, _ in buckets), BUCKETS)
         terms = (term for _, own in buckets for term in own)
-        yield number_terms(terms, self._threshold, self._tokenizer)
+        yield number_terms(terms, self._threshold, self._tokenizer, self._named)
 
 
 def number_terms(
-    terms: Iterable[str],
-    threshold: int,
-    tokenizer: Tokenizer,
-    key: str = "mechanism.vocabulary.private",
+    terms: Iterable[str], threshold: int, tokenizer: Tokenizer, named: str
 ) -> Vocabulary:
-    """Return the released terms as a vocabulary; raises NoisyOutcome if there are none."""
+    """Return the released terms as a vocabulary; raises NoisyOutcome if there are none.
+
+    `named` begins the error.
+    """
     listed = sorted(terms)
     if not listed:
         raise NoisyOutcome(
-            f"{key}: no term's noisy frequency reaches the threshold of {threshold}; raise epsilon "
-            "or delta, or give a public list"
+            f"{named}: no term's noisy frequency reaches the threshold of {threshold}; raise "
+            "epsilon or delta, or give a public list"
         )
     refuse_clauses(listed, tokenizer)
     return Vocabulary(listed, tokenizer)

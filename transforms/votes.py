@@ -27,7 +27,7 @@ from .metrics import Progress
 from .reading.documents import Corpus, Documents, Split
 from .reading.identifiers import TAG, Identifiers, as_text
 from .shards import TALLIES, RejectLog, Seen, Tally
-from .sums import AddCounts, PartialSum, require_all
+from .sums import AddNoise, AddSums, Covering, OfParts
 from .vocabulary import KeySource
 
 AT_ONCE = 512
@@ -177,10 +177,11 @@ class ReleaseVotes(beam.PTransform):
         counted = splits | "vote" >> beam.ParDo(
             _CountVotes(self._corpus, self._voting, self._key, self._rejects)
         ).with_outputs(TALLIES, TAG, main="sums")
+        coverage = OfParts(self._parts)
         votes = (
             counted.sums
-            | "over the corpus" >> beam.CombineGlobally(AddCounts()).without_defaults()
-            | "noise" >> beam.ParDo(AddNoise(self._voting, self._key, self._parts))
+            | "over the corpus" >> beam.CombineGlobally(AddSums(coverage))
+            | "noise" >> beam.ParDo(AddNoise(coverage, self._key, self._voting.release))
         )
         return {"votes": votes, TALLIES: counted[TALLIES], TAG: counted[TAG]}
 
@@ -227,24 +228,9 @@ class ReadVoters(beam.DoFn):
 class _CountVotes(ReadVoters):
     """A DoFn that adds up one split's votes exactly; the sums stay inside the pipeline."""
 
-    def votes(self, parts: Iterator[Documents], split: Split) -> Iterator[PartialSum]:
+    def votes(self, parts: Iterator[Documents], split: Split) -> Iterator[Covering[Sums]]:
         pool, encoder = self.voting.pool.open(), self.voting.encoder.open()
         sums = np.zeros(self.voting.shape, dtype=np.int64)
         for part in parts:
             sums += self.voting.sums(part, pool, encoder)
         yield sums, (split.number,)
-
-
-class AddNoise(beam.DoFn):
-    """A DoFn that releases the noisy sums, if all `parts` parts of the corpus are in them."""
-
-    def __init__(self, voting: Voting, key: KeySource, parts: int) -> None:
-        self._voting = voting
-        self._key = key
-        self._parts = parts
-
-    @redacted
-    def process(self, total: PartialSum) -> Iterator[Sums]:
-        sums, parts = total
-        require_all(parts, self._parts)
-        yield self._voting.release(sums, self._key())

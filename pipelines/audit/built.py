@@ -28,9 +28,10 @@ from quietcorpus.mechanisms.votes.ballots import Sums
 from quietcorpus.mechanisms.votes.pure_votes import PureVotes
 from quietcorpus.mechanisms.votes.votes import Votes
 from quietcorpus.transforms.reading.sources import plan
+from quietcorpus.transforms.run_files import read_run_files
 from quietcorpus.transforms.shards import Written, make_shards
 
-from ..jobs.job import Job, read_run_files
+from ..jobs.job import Job
 from ..jobs.kind import Kind
 from ..runners.engine import Engine
 from ..schema.mechanism import MechanismSpec

@@ -16,7 +16,7 @@ from ..card.weakness import Weakness, of_key, refuse
 from ..environment.keys import configured_master_key
 from . import card
 from .card import ComposedCard, RowsSpec, check_fields, checked, labelled, prepared
-from .rows import Read, read
+from .rows import Read, read, release
 
 _LOGGER = logging.getLogger("quietcorpus")
 OnErrors = Literal["raise", "collect"]
@@ -144,3 +144,13 @@ class ComposedKind(Composed):
     def _card_of(self) -> Callable[..., ComposedCard]:
         """Return the function of released tables that makes the card; workers can run it."""
         return partial(card.of_kind, self._rows, self.name, self._block, self._kind)
+
+
+class ComposedDocuments(ComposedKind):
+    """A transform that releases each document by itself, without a pass before."""
+
+    def expand(self, rows: beam.PCollection) -> Released:
+        kind: Any = self._kind  # such kinds have the parameters of their documents' privatizer
+        found = self._read(rows)
+        released = release(found, kind.parameters, self._key)
+        return Released(released, self._carded(rows), found.errors)

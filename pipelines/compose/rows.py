@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import apache_beam as beam
 import numpy as np
-import pyarrow as pa
 from apache_beam.options.pipeline_options import TypeOptions
 from apache_beam.runners.direct.direct_runner import (
     BundleBasedDirectRunner,
@@ -28,19 +27,18 @@ from quietcorpus.transforms.composed.release import (
     ReleaseDocuments,
     arrow_schema,
 )
-from quietcorpus.transforms.composed.sums import require_covered
-from quietcorpus.transforms.errors import InputError, redacted
+from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.rows import Parameters
 from quietcorpus.transforms.reading.copies import Copies
 from quietcorpus.transforms.reading.documents import Documents
 from quietcorpus.transforms.reading.identifiers import TAG, Covered, RefuseRepeated
+from quietcorpus.transforms.steps import Check, DoubtKept
+from quietcorpus.transforms.sums import require_covered
 
 from ..card.weakness import of_documents, refuse
 from ..jobs.notices import SAMPLE, doubts, refuse_copies, require_compared
 from ..schema.values import Reason
 from .card import RowsSpec, labelled
-
-_LOGGER = logging.getLogger("quietcorpus")
 
 
 class Read(NamedTuple):
@@ -93,15 +91,19 @@ def read(
         found[COPIES]
         | "copies of the text" >> beam.CombineGlobally(_total)
         | "refuse copies"
-        >> beam.ParDo(_RefuseCopies(label, spec.keep), beam.pvalue.AsIter(identified))
+        >> beam.ParDo(
+            Check(partial(_refuse_copies, label, spec.keep)), beam.pvalue.AsIter(identified)
+        )
     )
     checked = [identified, copies]
     if spec.keep:
-        look = beam.ParDo(DoubtKept(label, spec.keep, spec.accept))
+        looks = partial(doubts, keep=spec.keep, accept=spec.accept, key=f"{label}: keep")
+        look = beam.ParDo(DoubtKept(spec.keep, SAMPLE, looks))
         checked.append(found.documents | "look at kept fields" >> look)
     if isinstance(total, LimitedPrecision) and total.delta:
+        within = partial(_refuse_delta, label, total, spec.accept)
         counted = identified | "count" >> beam.CombineGlobally(_added).without_defaults()
-        checked.append(counted | "delta" >> beam.ParDo(_RefuseDelta(label, total, spec.accept)))
+        checked.append(counted | "delta" >> beam.ParDo(Check(within)))
     checks = checked | "checks" >> beam.Flatten()
     refused = found[ERRORS] | "errors" >> beam.Map(_same).with_output_types(fields.error_type())
     return Read(fields, found.documents, beam.pvalue.AsIter(checks), identified, refused)
@@ -120,7 +122,7 @@ def release(
     once = (
         released[COVERED]
         | "released documents" >> beam.CombineGlobally(_added)
-        | "each once" >> beam.ParDo(_RequireOnce(), beam.pvalue.AsIter(found.identified))
+        | "each once" >> beam.ParDo(Check(require_covered), beam.pvalue.AsIter(found.identified))
     )
     # Not flattened with the other checks: Spark fails on a Flatten of what another one gives.
     return released.tables | "rows" >> as_rows(
@@ -171,67 +173,20 @@ def _added(parts: Iterable[Covered]) -> Covered:
     return sum(parts, start=np.zeros(3, np.uint64))
 
 
-class _RequireOnce(beam.DoFn):
-    """A DoFn that fails unless every document has been released exactly once."""
-
-    @redacted
-    def process(self, held: Covered, identified: Iterable[Covered]) -> Iterator[Covered]:
-        require_covered(held, identified)
-        yield held
-
-
-class _RefuseDelta(beam.DoFn):
-    """A DoFn that fails if delta is above 1 / documents."""
-
-    def __init__(self, label: str, total: LimitedPrecision, accept: Sequence[Reason]) -> None:
-        self._label = label
-        self._total = total
-        self._accept = accept
-
-    @redacted
-    def process(self, identified: Covered) -> Iterator[Covered]:
-        with labelled(self._label):
-            refuse(of_documents(self._total, int(identified[0])), self._accept)
-        yield identified
+def _refuse_copies(
+    label: str, keep: Sequence[str], copies: Copies, identified: Iterable[Covered]
+) -> None:
+    """Raise InputError where a kept field repeats the text, and StageError for lost copies."""
+    require_compared(copies, keep, int(_added(identified)[0]))
+    refuse_copies(copies, f"{label}: keep")
 
 
-class DoubtKept(beam.DoFn):
-    """A DoFn that refuses or warns of kept fields that look like what is rarely meant for everyone.
-
-    It looks at the first documents that come to a worker, and names a field, never a value.
-    """
-
-    def __init__(self, label: str, keep: Sequence[str], accept: Sequence[Reason]) -> None:
-        """Configure for the transform `label`."""
-        self._label = label
-        self._keep = keep
-        self._accept = accept
-        self._seen: list[pa.Table] = []
-        self._documents = 0
-        self._warned: set[str] = set()
-
-    @redacted
-    def process(self, batch: Documents) -> Iterator[object]:
-        if self._documents < SAMPLE:
-            self._seen.append(batch.columns.select(self._keep))
-            self._documents += len(batch.rows)
-            if self._documents >= SAMPLE:
-                self._judge()
-                self._seen.clear()
-        yield from ()
-
-    @redacted
-    def finish_bundle(self) -> Iterator[object]:
-        # A bundle may be empty, or too small to tell: those before it are judged with it.
-        self._judge()
-        yield from ()
-
-    def _judge(self) -> None:
-        found = list(doubts(self._seen, self._keep, self._accept, f"{self._label}: keep"))
-        for doubt in found:
-            if doubt not in self._warned:
-                _LOGGER.warning("%s", doubt)
-        self._warned.update(found)
+def _refuse_delta(
+    label: str, total: LimitedPrecision, accept: Sequence[Reason], identified: Covered
+) -> None:
+    """Raise InputError if delta is above 1 / documents."""
+    with labelled(label):
+        refuse(of_documents(total, int(identified[0])), accept)
 
 
 def _total(copies: Sequence[Copies]) -> Copies:
@@ -240,17 +195,3 @@ def _total(copies: Sequence[Copies]) -> Copies:
 
 def _same(row: Any) -> Any:
     return row
-
-
-class _RefuseCopies(beam.DoFn):
-    """A DoFn that fails where a kept field repeats the text."""
-
-    def __init__(self, label: str, keep: Sequence[str]) -> None:
-        self._label = label
-        self._keep = keep
-
-    @redacted
-    def process(self, copies: Copies, identified: Iterable[Covered]) -> Iterator[Copies]:
-        require_compared(copies, self._keep, int(_added(identified)[0]))
-        refuse_copies(copies, f"{self._label}: keep")
-        yield copies

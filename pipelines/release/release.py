@@ -11,6 +11,7 @@ from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.errors import InputError, NoisyOutcome, StageError
 from quietcorpus.transforms.reading.documents import Plan
 from quietcorpus.transforms.reading.sources import plan
+from quietcorpus.transforms.run_files import read_run_files
 from quietcorpus.transforms.shards import Written, make_shards, staged_content
 from quietcorpus.transforms.staged import FinishedShards
 from quietcorpus.transforms.sums import doubled
@@ -27,7 +28,7 @@ from ..environment.keys import (
     master_key,
 )
 from ..jobs import notices
-from ..jobs.job import Job, read_run_files
+from ..jobs.job import Job
 from ..jobs.kind import Kind, prepare
 from ..ledger.holding import HeldReservation, foresee, hold
 from ..runners.engine import Engine

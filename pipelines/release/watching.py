@@ -27,11 +27,12 @@ from quietcorpus.transforms.reading.documents import Split
 from quietcorpus.transforms.reading.identifiers import DIGEST_BYTES, TAG, kept
 from quietcorpus.transforms.reading.sources import require_unchanged, states
 from quietcorpus.transforms.release import IdentifyDocuments
+from quietcorpus.transforms.run_files import WriteRunFiles, read_run_files
 from quietcorpus.transforms.shards import TALLIES, Tally, Written, data_file
 from quietcorpus.transforms.sums import require_all
 
 from ..card.page import LARGEST, within
-from ..jobs.job import Job, WriteRunFiles, read_run_files, refuse_repeated, splits_of
+from ..jobs.job import Job, refuse_repeated, splits_of
 from ..runners.engine import Engine
 from ..schema.spec import Spec
 from ..storage.staging import shards_written

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from ledgers import PRECISION, opened, records, refusal, shown, spec, used
 
-from quietcorpus.pipelines.jobs.job import read_run_files
 from quietcorpus.pipelines.kinds.bag_of_words.job import BagOfWordsKind
 from quietcorpus.pipelines.ledger.holding import HeldReservation
 from quietcorpus.pipelines.release import watching
 from quietcorpus.transforms.errors import InputError, StageError
+from quietcorpus.transforms.run_files import read_run_files
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

@@ -21,11 +21,9 @@ from quietcorpus.indexes.tokens.tokenizers import UNICODE_WORDS
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.users.clipped_sum import STEPS
 from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
-from quietcorpus.transforms import sums as array_sums
-from quietcorpus.transforms import sums as term_sums
-from quietcorpus.transforms import vocabulary
-from quietcorpus.transforms.composed import sums
+from quietcorpus.transforms import sums, vocabulary
 from quietcorpus.transforms.composed import users as composed_users
+from quietcorpus.transforms.sums import OfParts, OfRows
 from quietcorpus.transforms.users import cooccurrence, user_vocabulary, users, votes
 from quietcorpus.transforms.users.shards import pack
 
@@ -42,10 +40,16 @@ def held(number: int) -> np.ndarray:
 TERMS = [{"a": 1, "b": 2}, {"b": 3}, {"a": 4, "c": 1}]
 ARRAYS = [np.array([n, 1, 0]) for n in range(3)]
 COMBINERS: dict[str, tuple[beam.CombineFn, list[Any]]] = {
-    "AddParts, terms": (sums.AddParts(), [(own, held(n)) for n, own in enumerate(TERMS)]),
-    "AddParts, arrays": (sums.AddParts(), [(own, held(n)) for n, own in enumerate(ARRAYS)]),
-    "AddCounts": (array_sums.AddCounts(), [(own, (n,)) for n, own in enumerate(ARRAYS)]),
-    "AddTermSums": (term_sums.AddTermSums(), [(own, (n,)) for n, own in enumerate(TERMS)]),
+    "AddSums, terms of rows": (
+        sums.AddSums(OfRows()),
+        [(own, held(n)) for n, own in enumerate(TERMS)],
+    ),
+    "AddSums, arrays of rows": (
+        sums.AddSums(OfRows()),
+        [(own, held(n)) for n, own in enumerate(ARRAYS)],
+    ),
+    "AddSums, arrays": (sums.AddSums(OfParts(3)), [(own, (n,)) for n, own in enumerate(ARRAYS)]),
+    "AddSums, terms": (sums.AddSums(OfParts(3)), [(own, (n,)) for n, own in enumerate(TERMS)]),
     "BoundShare": (users.BoundShare(6), SHARES),
     "BoundWords": (user_vocabulary.BoundWords(2), WORDS),
     "_BoundCovering, texts": (
@@ -109,28 +113,32 @@ def weighed(process: Callable[[Any], Iterable[Any]]) -> Callable[[Any], Any]:
 
 
 SUMS = [pack((np.array([1, 2]), np.array([n, STEPS]))) for n in range(3)]
-SELECT = vocabulary._Select(CHOICE, lambda: KEY, {}, 1, UNICODE_WORDS)
+SELECT = sums.AddNoiseByKey(
+    OfParts(1), lambda: KEY, partial(vocabulary.selected, CHOICE, {}, UNICODE_WORDS)
+)
 STEPS_OF: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "votes of a user": (votes.joined, [(n, own) for n, own in enumerate(SUMS)]),
     "words of users": (
-        weighed(user_vocabulary._Weigh(CHOICE).process),
+        weighed(user_vocabulary._Weigh(CHOICE, OfParts(4)).process),
         (3, [None, *((bytes([n]) * 16, own) for n, own in enumerate(WORDS))]),
     ),
     "words of users of rows": (
-        weighed(composed_users._Weigh(CHOICE).process),
+        weighed(user_vocabulary._Weigh(CHOICE, OfRows()).process),
         (3, [(bytes([n]) * 16, (own, held(n))) for n, own in enumerate(WORDS)]),
     ),
-    "pairs": (cooccurrence._added, [(own, (n,)) for n, own in enumerate(SUMS)]),
-    "pairs of rows": (composed_users._added, [(own, held(n)) for n, own in enumerate(SUMS)]),
+    "pairs": (
+        partial(cooccurrence._added, OfParts(3)),
+        [(own, (n,)) for n, own in enumerate(SUMS)],
+    ),
+    "pairs of rows": (
+        partial(cooccurrence._added, OfRows()),
+        [(own, held(n)) for n, own in enumerate(SUMS)],
+    ),
     "selection": (
         lambda given: list(SELECT.process(given)),
         (0, ({"a": 10**9, "b": 1}, (0,))),
     ),
-    "buckets": (lambda given: list(term_sums.bucketed(given, 1)), dict(TERMS[0])),
-    "buckets of rows": (
-        lambda given: list(sums.by_bucket(given[0], given[1])),
-        (TERMS[0], held(1)),
-    ),
+    "buckets": (lambda given: list(sums.bucketed(given[0], given[1])), (TERMS[0], held(1))),
     "sum of arrays": (partial(sums.added, None), ARRAYS[0]),
 }
 

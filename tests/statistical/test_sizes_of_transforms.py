@@ -61,12 +61,12 @@ from quietcorpus.transforms.reading.documents import Corpus, Documents, FileStat
 from quietcorpus.transforms.reading.identifiers import DIGEST, Identifiers
 from quietcorpus.transforms.shards import data_file, make_shards
 from quietcorpus.transforms.staged import KeptTerms
-from quietcorpus.transforms.sums import AddCounts, AddTermSums, require_all
+from quietcorpus.transforms.sums import AddSums, OfParts, each_once, require_all
 from quietcorpus.transforms.tokens import terms_of, tokens_of
 from quietcorpus.transforms.users import cooccurrence
 from quietcorpus.transforms.users import shards as training_shards
 from quietcorpus.transforms.users.cooccurrence import MOST_WORDS, Cooccurrences
-from quietcorpus.transforms.users.shards import each_once, pack, summed, unpack
+from quietcorpus.transforms.users.shards import pack, summed, unpack
 from quietcorpus.transforms.users.user_vocabulary import BoundWords, weights_of
 from quietcorpus.transforms.users.users import BoundedUsers, BoundShare, Users, shares_of
 from quietcorpus.transforms.users.votes import UserVoting
@@ -508,7 +508,7 @@ def shards_of_users() -> Found:
 
 def sums_of_many_parts() -> Found:
     """Kills: sums or counts of parts in 32 or 16 bits; a part that is there twice or not at all."""
-    add, terms = AddCounts(), AddTermSums()
+    add, terms = AddSums(OfParts(MANY)), AddSums(OfParts(MANY))
     total, words = add.create_accumulator(), terms.create_accumulator()
     for part in range(MANY):
         total = add.add_input(total, (np.array([1 << 20, part]), (part,)))

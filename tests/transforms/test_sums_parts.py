@@ -20,19 +20,20 @@ from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.mechanisms.bags.histogram import Histogram, ThresholdedVocabulary
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.errors import StageError
-from quietcorpus.transforms.histogram import ReleaseHistogram
+from quietcorpus.transforms.histogram import HistogramOfSplits
 from quietcorpus.transforms.reading.documents import Corpus, Split
 from quietcorpus.transforms.reading.sources import plan
 from quietcorpus.transforms.shards import TALLIES
 from quietcorpus.transforms.sums import (
     BUCKETS,
-    AddTermSums,
+    AddSums,
+    OfParts,
     TermSums,
     bucketed,
     joined,
     require_all,
 )
-from quietcorpus.transforms.vocabulary import SelectVocabulary
+from quietcorpus.transforms.vocabulary import VocabularyOfSplits
 
 WORDS = ["alpha", "beta", "gamma"]
 Change = Callable[[list[Split]], list[Split]]
@@ -59,7 +60,7 @@ def histogram(corpus: Corpus, given: Sequence[Split], key: ReleaseKey) -> list[A
 
     def build(pipeline: beam.Pipeline) -> dict[str, beam.PCollection]:
         words = beam.pvalue.AsSingleton(pipeline | "v" >> beam.Create([Vocabulary(WORDS)]))
-        release = ReleaseHistogram(corpus, words, Histogram(1, Fraction(40)), lambda: key, count)
+        release = HistogramOfSplits(corpus, words, Histogram(1, Fraction(40)), lambda: key, count)
         return (pipeline | "splits" >> beam.Create(given)) | release
 
     found = run(build)
@@ -72,7 +73,7 @@ def vocabulary(corpus: Corpus, given: Sequence[Split], key: ReleaseKey) -> list[
     selection = ThresholdedVocabulary(1, Fraction(1, 2), Fraction(1, 10**60))
 
     def build(pipeline: beam.Pipeline) -> dict[str, beam.PCollection]:
-        select = SelectVocabulary(corpus, selection, lambda: key, count, UNICODE_WORDS)
+        select = VocabularyOfSplits(corpus, selection, lambda: key, count, UNICODE_WORDS)
         return (pipeline | "splits" >> beam.Create(given)) | select
 
     found = run(build)
@@ -111,8 +112,8 @@ def test_terms_are_summed_apart() -> None:
     # In any order and division. Kills: a term in two buckets, a part that is silent in a bucket.
     generator = np.random.default_rng()
     parts = [Counter(f"w{n}" for n in generator.integers(0, 300, 500).tolist()) for _ in range(5)]
-    elements = [pair for number, own in enumerate(parts) for pair in bucketed(own, number)]
-    add = AddTermSums()
+    elements = [pair for number, own in enumerate(parts) for pair in bucketed(own, (number,))]
+    add = AddSums(OfParts(5))
     totals = {}
     for bucket in range(BUCKETS):
         own = [sums for number, sums in elements if number == bucket]
@@ -132,7 +133,7 @@ def test_a_part_that_comes_twice_between_stages_is_refused() -> None:
     # What a shuffle doubles no count of what was read can see.
     one: TermSums = {"alpha": 5}, (1,)
     other: TermSums = {"alpha": 7}, (2,)
-    add = AddTermSums()
+    add = AddSums(OfParts(5))
     total = add.merge_accumulators(
         [add.add_input(add.create_accumulator(), sums) for sums in (one, other, one)]
     )

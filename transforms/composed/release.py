@@ -17,7 +17,7 @@ from quietcorpus.mechanisms.keystream import ReleaseKey
 
 from ..errors import redacted
 from ..metrics import Progress
-from ..privatizers.rows import ORDER, Parameters, Privatizer
+from ..privatizers.rows import ORDER, Parameters, PreparedPrivatizer
 from ..reading.documents import Documents
 from ..reading.identifiers import covered
 from .fields import Fields
@@ -37,17 +37,16 @@ class ReleaseDocuments(beam.DoFn):
     ) -> None:
         self._released = fields.released()
         self._id = fields.id
-        self._parameters = parameters
+        self._privatizer = PreparedPrivatizer(parameters)
         self._key = key
         self._progress = Progress("release")
-        self._prepared: tuple[str | None, Privatizer] | None = None
 
     def start_bundle(self) -> None:
         self._release_key = self._key()
 
     @redacted
     def process(self, batch: Documents, side: Any = None) -> Iterator[object]:
-        privatizer = self._privatizer(side)
+        privatizer = self._privatizer.of(self._release_key, side)
         parts = []
         for documents in batch.parts(privatizer.documents_at_once):
             released = privatizer.release(documents)
@@ -62,13 +61,6 @@ class ReleaseDocuments(beam.DoFn):
         stream = self._release_key.identifying(self._id)
         digests = stream.addresses("", [0] * len(batch.ids), batch.ids)
         yield TaggedOutput(COVERED, covered(digests))
-
-    def _privatizer(self, side: Any) -> Privatizer:
-        """Return the privatizer, whose tables are made once for a worker, not once for a batch."""
-        digest = side.digest if side else None
-        if self._prepared is None or self._prepared[0] != digest:
-            self._prepared = digest, self._parameters.privatizer(self._release_key, side)
-        return self._prepared[1]
 
 
 class AsRows(beam.DoFn):

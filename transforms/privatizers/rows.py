@@ -70,6 +70,21 @@ class Parameters(Protocol):
         """Build the privatizer from a key and `side`, the pipeline's earlier output, if any."""
 
 
+class PreparedPrivatizer:
+    """The privatizer of a worker, whose tables are made once, not once for a batch."""
+
+    def __init__(self, parameters: Parameters) -> None:
+        self._parameters = parameters
+        self._found: tuple[str | None, Privatizer] | None = None
+
+    def of(self, key: ReleaseKey, side: Any) -> Privatizer:
+        """Return it for the pipeline's earlier output, made anew only where that differs."""
+        digest = side.digest if side else None
+        if self._found is None or self._found[0] != digest:
+            self._found = digest, self._parameters.privatizer(key, side)
+        return self._found[1]
+
+
 def document_addresses(
     stream: Keystream,
     documents: Documents,

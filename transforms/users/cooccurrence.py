@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import apache_beam as beam
 import numpy as np
@@ -19,10 +21,10 @@ from quietcorpus.mechanisms.users.group_norms import norm_of_group
 
 from ..errors import InputError, NoisyOutcome, redacted, redacted_call
 from ..shards import Written, write_tables
-from ..sums import Parts, joined
+from ..sums import AddNoiseByKey, Coverage, Covering, OfParts
 from ..vocabulary import KeySource
-from .shards import Packed, Sums, each_once, pack, shard_of, summed, unpack
-from .users import BoundedUsers, Share, words_of
+from .shards import ByShard, Packed, Sums, pack, summed, unpack
+from .users import BoundedUsers, Share, counts, words_of
 
 FOLDER = "cooccurrences"
 _SCHEMA = pa.schema([pa.field("count", pa.int64())])
@@ -30,9 +32,6 @@ MOST_WORDS = 20_000
 """The largest vocabulary: all pairs of its words get noise, and are held by the launcher."""
 _CELLS_A_BLOCK = 1 << 21
 _CELLS_HELD = 1 << 22
-
-_Partial = tuple[Packed, Parts]
-"""Sums, and the shards whose users they cover."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +126,41 @@ def added(parts: Iterable[Packed]) -> Packed:
     return pack(summed(map(unpack, parts)))
 
 
+class NoisyCooccurrences(beam.PTransform):
+    """A PTransform from (digest, `Share`) pairs, one for each user, to (block, counts) pairs.
+
+    The noisy counts of all of a block's cells are int64 as bytes, in order. Every block is
+    released, even one in which no user has a pair.
+    """
+
+    def __init__(
+        self,
+        counting: Cooccurrences,
+        vocabulary: beam.pvalue.AsSingleton,
+        shards: int,
+        key: KeySource,
+        coverage: Coverage,
+        identified: beam.pvalue.AsIter | tuple[()] = (),
+    ) -> None:
+        """Configure; `identified` has the documents that sums over rows must cover."""
+        super().__init__()
+        self._vocabulary = vocabulary
+        self._identified = identified
+        self._shards = shards
+        self._count = _CountPairs(counting, key, coverage)
+        self._coverage = coverage
+        self._noise = AddNoiseByKey(coverage, key, partial(_noisy, counting))
+
+    def expand(self, shares: beam.PCollection) -> beam.PCollection[tuple[int, bytes]]:
+        return (
+            shares
+            | "by shard" >> ByShard(self._shards)
+            | "count pairs" >> beam.ParDo(self._count, self._vocabulary)
+            | "over all users" >> beam.CombinePerKey(partial(_added, self._coverage))
+            | "noise" >> beam.ParDo(self._noise, self._identified, self._vocabulary)
+        )
+
+
 class ReleaseCooccurrences(beam.PTransform):
     """A PTransform from (digest, `Share`) pairs to a `Written` file of noisy counts per block."""
 
@@ -139,33 +173,11 @@ class ReleaseCooccurrences(beam.PTransform):
         staging: str,
     ) -> None:
         super().__init__()
-        self._counting = counting
-        self._vocabulary = vocabulary
-        self._shards = shards
-        self._key = key
-        self._staging = staging
+        self._noisy = NoisyCooccurrences(counting, vocabulary, shards, key, OfParts(shards))
+        self._write = _WriteBlock(key, staging)
 
     def expand(self, shares: beam.PCollection[tuple[bytes, Share]]) -> beam.PCollection[Written]:
-        shards = self._shards
-        counted = (
-            shares
-            | "by shard" >> beam.Map(lambda user: (shard_of(user[0], shards), user))
-            | beam.GroupByKey()
-            | "count pairs" >> beam.ParDo(_CountPairs(self._counting, self._key), self._vocabulary)
-        )
-        # Every block is released, even one in which no user has a pair.
-        all_blocks = (
-            shares.pipeline
-            | "no pairs" >> beam.Create([None])
-            | "blocks" >> beam.FlatMap(_empty_blocks, self._vocabulary)
-        )
-        return (
-            (counted, all_blocks)
-            | beam.Flatten()
-            | "over all users" >> beam.CombinePerKey(_added)
-            | "noise"
-            >> beam.ParDo(_AddNoise(self._counting, self._key, self._staging), self._vocabulary)
-        )
+        return shares | self._noisy | "write" >> beam.ParDo(self._write)
 
 
 def refuse_large(words: int, refusal: type[InputError] = InputError) -> None:
@@ -177,48 +189,54 @@ def refuse_large(words: int, refusal: type[InputError] = InputError) -> None:
         )
 
 
-@redacted
-def _empty_blocks(_: None, vocabulary: Vocabulary) -> Iterator[tuple[int, _Partial]]:
-    refuse_large(len(vocabulary), NoisyOutcome)  # a public list was checked beforehand
-    for number in blocks_of(len(vocabulary)):
-        yield number, ((b"", b""), ())
-
-
 class _CountPairs(beam.DoFn):
-    """A DoFn that sums the counts of one shard's users, by block of cells."""
+    """A DoFn that sums the counts of a shard's users, in all blocks of cells."""
 
-    def __init__(self, counting: Cooccurrences, key: KeySource) -> None:
+    def __init__(self, counting: Cooccurrences, key: KeySource, coverage: Coverage) -> None:
         self._counting = counting
         self._key = key
+        self._coverage = coverage
 
     @redacted
     def process(
-        self, shard: tuple[int, Iterable[tuple[bytes, Share]]], vocabulary: Vocabulary
-    ) -> Iterator[tuple[int, _Partial]]:
-        cells = self._counting.summed(each_once(shard[1]), len(vocabulary), self._key())
-        for number, own in by_block(cells):
-            yield number, (own, (shard[0],))
+        self, shard: tuple[int, Iterable[Any]], vocabulary: Vocabulary
+    ) -> Iterator[tuple[int, Covering[Packed]]]:
+        refuse_large(len(vocabulary), NoisyOutcome)  # a public list was checked beforehand
+        held: list[Any] = []
+        users = (own for own in self._coverage.users(shard, held) if counts(own[1]))
+        sums = dict(by_block(self._counting.summed(users, len(vocabulary), self._key())))
+        covered = self._coverage.joined(held)  # complete, since all users are summed
+        # Every block, even without a pair of these users: which have none is private, and noise on
+        # a block waits until every shard, or every document, is in it.
+        for number in blocks_of(len(vocabulary)):
+            yield number, (sums.get(number, _NOTHING), covered)
+
+
+_NOTHING = pack(summed([]))
 
 
 @redacted_call
-def _added(parts: Iterable[_Partial]) -> _Partial:
+def _added(coverage: Coverage, parts: Iterable[Covering[Packed]]) -> Covering[Packed]:
     listed = list(parts)
-    return added(sums for sums, _ in listed), joined(own for _, own in listed)
+    return added(sums for sums, _ in listed), coverage.joined(own for _, own in listed)
 
 
-class _AddNoise(beam.DoFn):
-    """A DoFn that writes a block's file: the noisy counts of all its cells, in order."""
+def _noisy(
+    counting: Cooccurrences, number: int, packed: Packed, key: ReleaseKey, vocabulary: Vocabulary
+) -> bytes:
+    return counting.noisy(number, packed, vocabulary, key).tobytes()
 
-    def __init__(self, counting: Cooccurrences, key: KeySource, staging: str) -> None:
-        self._counting = counting
+
+class _WriteBlock(beam.DoFn):
+    """A DoFn that writes a block's file."""
+
+    def __init__(self, key: KeySource, staging: str) -> None:
         self._key = key
         self._staging = staging
 
     @redacted
-    def process(self, block: tuple[int, _Partial], vocabulary: Vocabulary) -> Iterator[Written]:
-        number, (packed, _) = block
-        key = self._key()
-        noisy = self._counting.noisy(number, packed, vocabulary, key)
-        table = pa.table([pa.array(noisy)], schema=_SCHEMA)
+    def process(self, block: tuple[int, bytes]) -> Iterator[Written]:
+        number, noisy = block
+        table = pa.table([pa.array(np.frombuffer(noisy, np.int64))], schema=_SCHEMA)
         path = f"{FOLDER}/block-{number:05d}.parquet"
-        yield write_tables([table], _SCHEMA, path, self._staging, key)
+        yield write_tables([table], _SCHEMA, path, self._staging, self._key())

@@ -12,7 +12,6 @@ from __future__ import annotations
 import io
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeVar
 
 import apache_beam as beam
 import numpy as np
@@ -162,9 +161,6 @@ def _lists(texts: Sequence[Sequence[np.ndarray]]) -> pa.ListArray:
     return pa.ListArray.from_arrays(of_users, pa.ListArray.from_arrays(of_texts, words))
 
 
-_Share = TypeVar("_Share")
-
-
 class ByShard(beam.PTransform):
     """A PTransform from (digest, share) pairs to a (shard, pairs) element for every shard.
 
@@ -185,20 +181,3 @@ class ByShard(beam.PTransform):
         )
         users = shares | "by shard" >> beam.Map(lambda user: (shard_of(user[0], count), user))
         return (users, nobody) | beam.Flatten() | beam.GroupByKey()
-
-
-def each_once(
-    users: Iterable[tuple[bytes, _Share] | None],
-) -> Iterator[tuple[bytes, _Share]]:
-    """Yield the users of a shard; raises StageError for one whom the engine doubled.
-
-    A user who counts twice would change a sum by twice the clipping norm.
-    """
-    seen: set[bytes] = set()
-    for user in users:
-        if user is None:
-            continue
-        if user[0] in seen:
-            raise doubled("a user")
-        seen.add(user[0])
-        yield user

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import apache_beam as beam
 import numpy as np
@@ -13,7 +14,7 @@ import pyarrow as pa
 from apache_beam.pvalue import TaggedOutput
 
 from quietcorpus.indexes.tokens.tokenizers import Tokenizer
-from quietcorpus.indexes.tokens.vocabulary import distinct_tokens
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary, distinct_tokens
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
 from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
 
@@ -21,10 +22,10 @@ from ..errors import redacted, redacted_call
 from ..metrics import Progress
 from ..reading.documents import Corpus, Documents, Split
 from ..shards import TALLIES, Tally
-from ..sums import TermSums, bucketed
+from ..sums import Coverage, OfParts, TermSums, bucketed
 from ..tokens import tokens_of
 from ..vocabulary import KeySource, Threshold
-from .shards import ByShard, each_once
+from .shards import ByShard
 from .users import NO_BUDGET, Users
 
 _WORDS_HELD = 1 << 20
@@ -33,7 +34,7 @@ Words = tuple[int, dict[str, int]]
 """The number of a user's group, and the user's words, each with its priority."""
 
 
-class SelectUserVocabulary(beam.PTransform):
+class UserVocabularyOfSplits(beam.PTransform):
     """A PTransform from splits to the tagged outputs `vocabulary` (one `Vocabulary`) and `tallies`.
 
     The vocabulary is the words whose noisy weight over all users reaches the threshold. A split
@@ -59,25 +60,49 @@ class SelectUserVocabulary(beam.PTransform):
         self._tokenizer = tokenizer
 
     def expand(self, splits: beam.PCollection[Split]) -> dict[str, beam.PCollection]:
-        count = self._shards
         words = splits | "words of users" >> beam.ParDo(
             _ReadWords(self._corpus, self._users, self._selection.words, self._key, self._tokenizer)
         ).with_outputs(TALLIES, main="words")
-        # `Threshold` requires every shard in its sums, even one without users.
-        weights = (
-            words.words
-            | "bound" >> beam.CombinePerKey(BoundWords(self._selection.words))
-            | "users by shard" >> ByShard(count)
-            | "weigh" >> beam.ParDo(_Weigh(self._selection))
-        )
-        threshold = Threshold(
+        bounded = words.words | "bound" >> beam.CombinePerKey(BoundWords(self._selection.words))
+        vocabulary = bounded | ThresholdUsers(
+            self._users,
             self._selection,
             self._key,
-            {"users": self._users.stage_parameters},
-            count,
+            self._shards,
+            OfParts(self._shards),
             self._tokenizer,
         )
-        return {"vocabulary": weights | threshold, TALLIES: words[TALLIES]}
+        return {"vocabulary": vocabulary, TALLIES: words[TALLIES]}
+
+
+class ThresholdUsers(beam.PTransform):
+    """A PTransform from (digest, `Words`) pairs, one for each user, to one `Vocabulary`."""
+
+    def __init__(
+        self,
+        users: Users,
+        selection: UserVocabulary,
+        key: KeySource,
+        shards: int,
+        coverage: Coverage,
+        tokenizer: Tokenizer,
+        *others: Any,
+    ) -> None:
+        """Configure as `Threshold`, whose last arguments are `others`."""
+        super().__init__()
+        self._shards = shards
+        self._weigh = _Weigh(selection, coverage)
+        parameters = {"users": users.stage_parameters}
+        self._threshold = Threshold(selection, key, parameters, coverage, tokenizer, *others)
+
+    def expand(self, words: beam.PCollection) -> beam.PCollection[Vocabulary]:
+        # Noise requires every shard in a sum, even one without users.
+        return (
+            words
+            | "users by shard" >> ByShard(self._shards)
+            | "weigh" >> beam.ParDo(self._weigh)
+            | self._threshold
+        )
 
 
 class _ReadWords(beam.DoFn):
@@ -200,16 +225,16 @@ class BoundWords(beam.CombineFn):
 class _Weigh(beam.DoFn):
     """A DoFn that sums the weights of the words of a shard's users, in buckets."""
 
-    def __init__(self, selection: UserVocabulary) -> None:
+    def __init__(self, selection: UserVocabulary, coverage: Coverage) -> None:
         self._selection = selection
+        self._coverage = coverage
 
     @redacted
-    def process(
-        self, shard: tuple[int, Iterable[tuple[bytes, Words] | None]]
-    ) -> Iterator[tuple[int, TermSums]]:
-        number, users = shard
-        words = (own for _, own in each_once(users))
-        yield from bucketed(weights_of(words, self._selection), number)
+    def process(self, shard: tuple[int, Iterable[Any]]) -> Iterator[tuple[int, TermSums]]:
+        held: list[Any] = []
+        words = (own for _, own in self._coverage.users(shard, held))
+        weights = weights_of(words, self._selection)  # after which `held` is complete
+        yield from bucketed(weights, self._coverage.joined(held))
 
 
 def weights_of(users: Iterable[Words], selection: UserVocabulary) -> dict[str, int]:

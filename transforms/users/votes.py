@@ -12,6 +12,7 @@ import numpy as np
 
 from quietcorpus.indexes.documents.lsa import Lsa
 from quietcorpus.indexes.documents.pool import Pool
+from quietcorpus.mechanisms.bags.histogram import Counts
 from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
 from quietcorpus.mechanisms.users.clipped_sum import dither
@@ -25,10 +26,10 @@ from ..errors import redacted, redacted_call
 from ..reading.documents import Documents, Split
 from ..reading.identifiers import TAG
 from ..shards import TALLIES
-from ..sums import AddCounts, PartialSum
+from ..sums import AddNoise, AddSums, Covering, OfParts, each_once
 from ..vocabulary import KeySource
-from ..votes import AddNoise, ReadVoters, ReleaseVotes, Voting
-from .shards import ByShard, Packed, Sums, each_once, pack, summed, unpack
+from ..votes import ReadVoters, ReleaseVotes, Voting
+from .shards import ByShard, Packed, Sums, pack, summed, unpack
 from .users import NO_BUDGET, Users
 
 _VOTES_HELD = 1 << 22
@@ -142,14 +143,15 @@ class ReleaseUserVotes(ReleaseVotes):
         counted = splits | "vote" >> beam.ParDo(
             _ReadVotes(self._corpus, self._voting, self._key, self._rejects)
         ).with_outputs(TALLIES, TAG, main="shares")
+        coverage = OfParts(self._parts)
         votes = (
             counted.shares
             | "of a user" >> beam.CombinePerKey(joined)
             | "with a budget" >> beam.Filter(lambda user: user[1][0] != NO_BUDGET)
             | "users by shard" >> ByShard(self._parts)
             | "clip" >> beam.ParDo(_ClipVotes(self._voting, self._key))
-            | "over all users" >> beam.CombineGlobally(AddCounts()).without_defaults()
-            | "noise" >> beam.ParDo(AddNoise(self._voting, self._key, self._parts))
+            | "over all users" >> beam.CombineGlobally(AddSums(coverage))
+            | "noise" >> beam.ParDo(AddNoise(coverage, self._key, self._voting.release))
         )
         return {"votes": votes, TALLIES: counted[TALLIES], TAG: counted[TAG]}
 
@@ -186,7 +188,7 @@ class _ClipVotes(beam.DoFn):
     @redacted
     def process(
         self, shard: tuple[int, Iterable[tuple[bytes, Share] | None]]
-    ) -> Iterator[PartialSum]:
+    ) -> Iterator[Covering[Counts]]:
         number, users = shard
         stream = self._voting.clipping(self._key())
         sums = np.zeros(self._voting.shape, dtype=np.int64)

@@ -11,8 +11,7 @@ import pyarrow as pa
 from apache_beam.typehints.row_type import RowTypeConstraint
 
 from quietcorpus.transforms.codebook import BuildCodebook, Codebook
-from quietcorpus.transforms.composed.sums import SumHistogram
-from quietcorpus.transforms.errors import redacted
+from quietcorpus.transforms.composed.sums import HistogramOfRows
 
 from ...compose.base import OnErrors, RowsArguments
 from ...compose.rows import release as add_release
@@ -117,7 +116,7 @@ class PrivatizeBags(OfVocabulary):
         vocabulary = vocabulary_of(found, self._step, self._key, self.name)
         side = beam.pvalue.AsSingleton(vocabulary)
         if kind.histogram:
-            weights = found.documents | "histogram" >> SumHistogram(
+            weights = found.documents | "histogram" >> HistogramOfRows(
                 kind.histogram, side, found.fields.id, self._key, found.identified
             )
         else:
@@ -130,13 +129,11 @@ class PrivatizeBags(OfVocabulary):
             self._sized_card(found, vocabulary),
             found.errors,
             vocabulary_rows(found, vocabulary, weights),
-            table_rows(found, "map", _CompressionTable(), _MAP_ROWS, codebook),
+            table_rows(found, "map", _tables, _MAP_ROWS, codebook),
         )
 
 
-class _CompressionTable(beam.DoFn):
-    @redacted
-    def process(self, _: None, codebook: Codebook) -> Iterator[pa.Table]:
-        for path, _, groups in codebook_tables(codebook):
-            if path == COMPRESSION:
-                yield from groups
+def _tables(_: None, codebook: Codebook) -> Iterator[pa.Table]:
+    for path, _schema, groups in codebook_tables(codebook):
+        if path == COMPRESSION:
+            yield from groups

@@ -17,15 +17,16 @@ from quietcorpus.mechanisms.bags.histogram import Histogram
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.codebook import BuildCodebook, Codebook, Compression
 from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.histogram import ReleaseHistogram
+from quietcorpus.transforms.histogram import HistogramOfSplits
 from quietcorpus.transforms.privatizers.bags import BagOfWordsParameters
+from quietcorpus.transforms.run_files import Tables, WriteTables, whole
 from quietcorpus.transforms.shards import TALLIES, Tally, Written
 from quietcorpus.transforms.staged import KEPT_NOWHERE
 
 from ...card import model as card
 from ...card import statements
 from ...jobs import notices
-from ...jobs.job import Job, Tables, WriteTables, of_vocabulary, release_documents, splits_of, whole
+from ...jobs.job import Job, of_vocabulary, release_documents, splits_of
 from ...jobs.kind import Account
 from ...storage.files import rows_of
 from ...storage.layout import COMPRESSION, VOCABULARY
@@ -89,7 +90,7 @@ class BagOfWordsKind(LimitedPrecisionKind):
         terms, tallies = self.vocabulary.build(pipeline, splits, job)
         vocabulary = beam.pvalue.AsSingleton(terms)
         if self.histogram:
-            released = splits | "histogram" >> ReleaseHistogram(
+            released = splits | "histogram" >> HistogramOfSplits(
                 job.corpus,
                 vocabulary,
                 self.histogram,
@@ -104,7 +105,9 @@ class BagOfWordsKind(LimitedPrecisionKind):
         codebook = weights | "codebook" >> beam.ParDo(
             BuildCodebook(self.compression, job.key), vocabulary
         )
-        tables = codebook | "write codebook" >> beam.ParDo(WriteTables(job, codebook_tables))
+        tables = codebook | "write codebook" >> beam.ParDo(
+            WriteTables(job.staging, job.key, codebook_tables)
+        )
         kept = job.kept_terms if self.histogram else KEPT_NOWHERE
         release_documents(
             pipeline, job, self.parameters, codebook, others=(tables, *tallies), kept=kept

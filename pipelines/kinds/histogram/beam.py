@@ -5,7 +5,8 @@ The vocabulary and its noisy counts, computed from rows and released as rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Optional
 
 import apache_beam as beam
@@ -14,15 +15,14 @@ import pyarrow as pa
 from apache_beam.typehints.row_type import RowTypeConstraint
 from pydantic import model_validator
 
-from quietcorpus.indexes.tokens.tokenizers import Tokenizer
 from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.mechanisms.accounting.guarantees import LimitedPrecision, Spending, round_up
 from quietcorpus.mechanisms.bags.histogram import Counts, ThresholdedVocabulary
-from quietcorpus.transforms.artefacts.files import FileSource
-from quietcorpus.transforms.composed.sums import SumHistogram, SumVocabulary
-from quietcorpus.transforms.errors import InputError, redacted
+from quietcorpus.transforms.composed.sums import HistogramOfRows, VocabularyOfRows
+from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.shards import Written
-from quietcorpus.transforms.vocabulary import KeySource, load, vocabulary_table
+from quietcorpus.transforms.steps import Apply
+from quietcorpus.transforms.vocabulary import KeySource, listed, vocabulary_table
 
 from ...card.weakness import of_guarantee
 from ...compose import card
@@ -46,8 +46,8 @@ def vocabulary_of(
 ) -> beam.PCollection[Vocabulary]:
     """Add a vocabulary to a graph: a public list, or one that is selected from the rows."""
     if step.selection is None:
-        return listed_vocabulary(found, step.public, step.tokenizer)
-    return found.documents | "vocabulary" >> SumVocabulary(
+        return listed(found.documents.pipeline, step.public, step.tokenizer)
+    return found.documents | "vocabulary" >> VocabularyOfRows(
         step.selection,
         found.fields.id,
         key,
@@ -55,14 +55,6 @@ def vocabulary_of(
         f"{label}: vocabulary.private",
         step.tokenizer,
     )
-
-
-def listed_vocabulary(
-    found: Read, public: FileSource | None, tokenizer: Tokenizer
-) -> beam.PCollection[Vocabulary]:
-    """Add a public list to a graph."""
-    listed = found.documents.pipeline | "public vocabulary" >> beam.Create([public])
-    return listed | "load" >> beam.Map(load, tokenizer)
 
 
 def no_weights(pipeline: beam.Pipeline) -> beam.PCollection[None]:
@@ -73,17 +65,17 @@ def no_weights(pipeline: beam.Pipeline) -> beam.PCollection[None]:
 def table_rows(
     found: Read,
     name: str,
-    make: beam.DoFn,
+    make: Callable[..., Iterable[pa.Table]],
     row_type: RowTypeConstraint,
     *made: beam.PCollection,
 ) -> beam.PCollection:
-    """Add the rows of a table to a graph, which a DoFn makes of what came before the documents.
+    """Add the rows of a table to a graph, which a function makes of what came before the documents.
 
     All of that is side input. Were any of it the main input, an engine could fuse the step that
     makes it with this one, which waits for the documents, while the documents wait for that step.
     """
     begun = found.documents.pipeline | f"one {name}" >> beam.Create([None])
-    tables = begun | f"{name} table" >> beam.ParDo(make, *map(beam.pvalue.AsSingleton, made))
+    tables = begun | f"{name} table" >> beam.ParDo(Apply(make), *map(beam.pvalue.AsSingleton, made))
     return tables | f"{name} rows" >> as_rows(found, row_type)
 
 
@@ -96,13 +88,11 @@ def vocabulary_rows(
 
     They have `term_id`, `term` and `weight`, as `vocabulary.parquet` does.
     """
-    return table_rows(found, "vocabulary", _VocabularyTable(), _ROWS, vocabulary, weights)
+    return table_rows(found, "vocabulary", _tables, _ROWS, vocabulary, weights)
 
 
-class _VocabularyTable(beam.DoFn):
-    @redacted
-    def process(self, _: None, vocabulary: Vocabulary, weights: Any) -> Iterator[pa.Table]:
-        yield vocabulary_table(vocabulary, weights)
+def _tables(_: None, vocabulary: Vocabulary, weights: Counts | None) -> Iterator[pa.Table]:
+    yield vocabulary_table(vocabulary, weights)
 
 
 class OfVocabulary(ComposedKind):
@@ -125,22 +115,23 @@ class OfVocabulary(ComposedKind):
         self, found: Read, vocabulary: beam.PCollection[Vocabulary]
     ) -> beam.PCollection[str]:
         """Add the card to a graph, once the size of the vocabulary is known."""
-        made = _Card(self._card_of)
         # See `table_rows`.
         begun = vocabulary.pipeline | "one card" >> beam.Create([None])
         return begun | "card" >> beam.ParDo(
-            made, beam.pvalue.AsSingleton(vocabulary), found.checks
+            Apply(partial(_cards, self._card_of)),
+            beam.pvalue.AsSingleton(vocabulary),
+            found.checks,
         ).with_output_types(str)
 
 
-class _Card(beam.DoFn):
-    def __init__(self, made: Callable[[tuple[Written, ...]], ComposedCard]) -> None:
-        self._made = made
-
-    @redacted
-    def process(self, _: None, vocabulary: Vocabulary, checks: Any = ()) -> Iterator[str]:
-        list(checks)  # some engines compute a side input only where it is read
-        yield self._made(_sized(len(vocabulary))).to_json()
+def _cards(
+    make: Callable[[tuple[Written, ...]], ComposedCard],
+    _: None,
+    vocabulary: Vocabulary,
+    checks: Iterable[object],
+) -> Iterator[str]:
+    list(checks)  # some engines compute a side input only where it is read
+    yield make(_sized(len(vocabulary))).to_json()
 
 
 def _sized(terms: int) -> tuple[Written, ...]:
@@ -298,7 +289,7 @@ class ReleaseHistogram(OfVocabulary):
         assert isinstance(kind, HistogramKind)
         found = self._read(rows)
         vocabulary = vocabulary_of(found, self._step, self._key, self.name)
-        weights = found.documents | "histogram" >> SumHistogram(
+        weights = found.documents | "histogram" >> HistogramOfRows(
             kind.histogram,
             beam.pvalue.AsSingleton(vocabulary),
             found.fields.id,

@@ -30,6 +30,7 @@ from quietcorpus.mechanisms.noise.geometric import DenseNoise, SparseNoise
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.histogram import release_histogram
 from quietcorpus.transforms.reading.documents import Corpus
+from quietcorpus.transforms.run_files import staged_table
 from quietcorpus.transforms.shards import Written
 from quietcorpus.transforms.vocabulary import Selection, select_terms, selection_stream
 
@@ -37,7 +38,6 @@ from ...audit.built import TEXT, Row, built, heard, of_all_terms, silent
 from ...audit.inputs import made_up_words, telling
 from ...canaries.game import Coins, Document, Game, Scores, counts_of, enough, words_for
 from ...card.loading import LoadedRelease
-from ...jobs.job import staged_table
 from ...storage import layout
 from .job import HistogramKind, VocabularyStep
 from .spec import HistogramSpec

@@ -13,16 +13,17 @@ from quietcorpus.indexes.tokens.vocabulary import Vocabulary, some_of
 from quietcorpus.mechanisms.accounting.guarantees import LimitedPrecision, Spending, compose
 from quietcorpus.mechanisms.bags.histogram import Histogram, ThresholdedVocabulary
 from quietcorpus.transforms.artefacts.files import FileSource
-from quietcorpus.transforms.histogram import ReleaseHistogram
+from quietcorpus.transforms.histogram import HistogramOfSplits
 from quietcorpus.transforms.reading.documents import Split
 from quietcorpus.transforms.reading.identifiers import TAG
+from quietcorpus.transforms.run_files import WriteRunFiles, WriteTables
 from quietcorpus.transforms.shards import TALLIES, Tally, Written
-from quietcorpus.transforms.vocabulary import SelectVocabulary, load
+from quietcorpus.transforms.vocabulary import VocabularyOfSplits, listed, load
 
 from ...card import model as card
 from ...card import statements
 from ...jobs import notices
-from ...jobs.job import Job, WriteRunFiles, WriteTables, refuse_repeated, splits_of
+from ...jobs.job import Job, of_vocabulary, refuse_repeated, splits_of
 from ...jobs.kind import Account, Kind
 from ...schema.blocks import tokenizer_of
 from ...storage.files import rows_of
@@ -95,9 +96,8 @@ class VocabularyStep:
     ) -> tuple[beam.PCollection[Vocabulary], list[beam.PCollection[Tally]]]:
         """Build a collection of one `Vocabulary`, and the tallies of its pass, if it takes one."""
         if self.selection is None:
-            listed = pipeline | "public vocabulary" >> beam.Create([self.public])
-            return listed | "load" >> beam.Map(load, self.tokenizer), []
-        selected = splits | "vocabulary" >> SelectVocabulary(
+            return listed(pipeline, self.public, self.tokenizer), []
+        selected = splits | "vocabulary" >> VocabularyOfSplits(
             job.corpus, self.selection, job.key, len(job.plan.splits), self.tokenizer
         )
         return selected["vocabulary"], [selected[TALLIES]]
@@ -151,7 +151,7 @@ class HistogramKind(LimitedPrecisionKind):
         splits = splits_of(pipeline, job)
         terms, tallies = self.vocabulary.build(pipeline, splits, job)
         vocabulary = beam.pvalue.AsSingleton(terms)
-        released = splits | "histogram" >> ReleaseHistogram(
+        released = splits | "histogram" >> HistogramOfSplits(
             job.corpus,
             vocabulary,
             self.histogram,
@@ -160,7 +160,9 @@ class HistogramKind(LimitedPrecisionKind):
             job.rejects,
             job.corpus.id,
         )
-        files = released["weights"] | "write" >> beam.ParDo(WriteTables(job), vocabulary)
+        files = released["weights"] | "write" >> beam.ParDo(
+            WriteTables(job.staging, job.key, of_vocabulary), vocabulary
+        )
         refuse_repeated(released[TAG], job)
         (files, released[TALLIES], *tallies) | "run files" >> WriteRunFiles(job.staging, job.key)
 

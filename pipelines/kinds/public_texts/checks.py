@@ -40,6 +40,7 @@ from quietcorpus.transforms.artefacts.encoder import Encoder
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import Corpus, Documents
 from quietcorpus.transforms.reading.sources import batches
+from quietcorpus.transforms.run_files import staged_table
 from quietcorpus.transforms.shards import Written
 from quietcorpus.transforms.users.votes import UserVoting
 from quietcorpus.transforms.votes import AT_ONCE, Strata, Voting
@@ -67,7 +68,6 @@ from ...canaries.game import (
     weaker,
 )
 from ...card.loading import LoadedRelease
-from ...jobs.job import staged_table
 from ...storage import layout
 from ..histogram.checks import exact_law
 from .spec import StrataSpec

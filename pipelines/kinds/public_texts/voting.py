@@ -32,6 +32,7 @@ from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
 from quietcorpus.transforms.artefacts.folders import CarriedEncoder, PoolSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.identifiers import TAG
+from quietcorpus.transforms.run_files import Tables, WriteRunFiles, WriteTables, whole
 from quietcorpus.transforms.shards import ROW_GROUP_ROWS, TALLIES, Tally, Written
 from quietcorpus.transforms.users.shards import shards_for
 from quietcorpus.transforms.users.votes import ReleaseUserVotes, UserVoting
@@ -45,7 +46,7 @@ from ...card.statements import from_numbers
 from ...card.weakness import Weakness, of_guarantee, of_unchosen, of_users
 from ...environment.version import versions_of
 from ...jobs import notices
-from ...jobs.job import Job, Tables, WriteRunFiles, WriteTables, refuse_repeated, splits_of, whole
+from ...jobs.job import Job, refuse_repeated, splits_of
 from ...jobs.kind import Account, Kind
 from ...jobs.user_budgets import BudgetedUsers
 from ...storage import layout, places
@@ -117,7 +118,9 @@ class PublicTextsKind(Kind):
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:
         released = splits_of(pipeline, job) | "votes" >> self.release(job)
         files = released["votes"] | "write" >> beam.ParDo(
-            WriteTables(job, partial(tables, self.voting, self.spec.resample, job.key))
+            WriteTables(
+                job.staging, job.key, partial(tables, self.voting, self.spec.resample, job.key)
+            )
         )
         refuse_repeated(released[TAG], job)
         (files, released[TALLIES]) | "run files" >> WriteRunFiles(job.staging, job.key)

@@ -6,14 +6,10 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import Literal
 
-import apache_beam as beam
-
-from ...compose.base import ComposedKind, OnErrors, Released, RowsArguments
-from ...compose.rows import release as add_release
-from .job import SentencesKind
+from ...compose.base import ComposedDocuments, OnErrors, RowsArguments
 
 
-class DrawCandidates(ComposedKind):
+class DrawCandidates(ComposedDocuments):
     """A PTransform that draws a public document in place of each text, as `deep-candidate` does.
 
     Out come rows with `id`, the kept fields, `candidate` (the number of the public document), its
@@ -78,10 +74,3 @@ class DrawCandidates(ComposedKind):
             encoder=encoder,
             include=include,
         )
-
-    def expand(self, rows: beam.PCollection) -> Released:
-        kind = self._kind
-        assert isinstance(kind, SentencesKind)
-        found = self._read(rows)
-        released = add_release(found, kind.parameters, self._key)
-        return Released(released, self._carded(rows), found.errors)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import apache_beam as beam
@@ -11,15 +12,16 @@ import pyarrow as pa
 from apache_beam.typehints.row_type import RowTypeConstraint
 
 from quietcorpus.indexes.tokens.vocabulary import Vocabulary
-from quietcorpus.transforms.errors import InputError, redacted
+from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.shards import Written
+from quietcorpus.transforms.steps import Apply
 from quietcorpus.transforms.sums import require_all
+from quietcorpus.transforms.vocabulary import listed
 
 from ...compose.base import ComposedKind, OnErrors, Released, RowsArguments
 from ...compose.card import ComposedCard, labelled
 from ...compose.rows import Read, as_rows
 from ...storage.layout import TABLE, VOCABULARY
-from ..histogram.beam import listed_vocabulary
 from .files import vectors_table
 from .spec import EmbeddingMethod
 
@@ -118,11 +120,11 @@ class LearnEmbeddings(ComposedKind):
 
     def expand(self, rows: beam.PCollection) -> Released:
         # This module imports optional packages.
-        from quietcorpus.transforms.composed.users import SumCooccurrences
+        from quietcorpus.transforms.composed.users import CooccurrencesOfRows
 
         found = self._read(rows)
         vocabulary = beam.pvalue.AsSingleton(self._vocabulary(found))
-        blocks = found.documents | "cooccurrences" >> SumCooccurrences(
+        blocks = found.documents | "cooccurrences" >> CooccurrencesOfRows(
             self._kind.counting,
             vocabulary,
             found.fields.id,
@@ -135,13 +137,17 @@ class LearnEmbeddings(ComposedKind):
             rows.pipeline
             | "one table" >> beam.Create([None])
             | "learn"
-            >> beam.ParDo(_Learn(self._kind, self.name), vocabulary, beam.pvalue.AsIter(blocks))
+            >> beam.ParDo(
+                Apply(partial(_learn, self._kind, self.name)),
+                vocabulary,
+                beam.pvalue.AsIter(blocks),
+            )
         )
         released = (
             learned | "table" >> beam.Map(lambda made: made.table) | "rows" >> as_rows(found, _ROWS)
         )
         carded = learned | "card" >> beam.ParDo(
-            _Card(self._card_of), found.checks
+            Apply(partial(_cards, self._card_of)), found.checks
         ).with_output_types(str)
         return Released(released, carded, found.errors)
 
@@ -149,11 +155,11 @@ class LearnEmbeddings(ComposedKind):
         """Add the vocabulary to a graph: a public list, or one that is selected from the rows."""
         corpus = self._kind.corpus
         if corpus.selection is None:
-            return listed_vocabulary(found, corpus.public, corpus.tokenizer)
+            return listed(found.documents.pipeline, corpus.public, corpus.tokenizer)
         # This module imports optional packages.
-        from quietcorpus.transforms.composed.users import SumUserVocabulary
+        from quietcorpus.transforms.composed.users import UserVocabularyOfRows
 
-        return found.documents | "vocabulary" >> SumUserVocabulary(
+        return found.documents | "vocabulary" >> UserVocabularyOfRows(
             corpus.users,
             corpus.selection,
             found.fields.id,
@@ -172,37 +178,33 @@ class _Learned(NamedTuple):
     words: int
 
 
-class _Learn(beam.DoFn):
-    """A DoFn that factorises the noisy counts; post-processing, which costs nothing."""
+def _learn(
+    kind: CountedEmbeddingsKind,
+    label: str,
+    _: None,
+    vocabulary: Vocabulary,
+    blocks: Iterable[tuple[int, bytes]],
+) -> Iterator[_Learned]:
+    """Factorise the noisy counts; it is post-processing, which costs nothing."""
+    from quietcorpus.transforms.users.cooccurrence import blocks_of
 
-    def __init__(self, kind: CountedEmbeddingsKind, label: str) -> None:
-        self._kind = kind
-        self._label = label
-
-    @redacted
-    def process(
-        self, _: None, vocabulary: Vocabulary, blocks: Iterable[tuple[int, bytes]]
-    ) -> Iterator[_Learned]:
-        from quietcorpus.transforms.users.cooccurrence import blocks_of
-
-        found = sorted(blocks)
-        require_all(tuple(number for number, _ in found), len(blocks_of(len(vocabulary))))
-        counts = np.concatenate([np.frombuffer(own, np.int64) for _, own in found])
-        with labelled(self._label):
-            words, vectors = self._kind.learned(vocabulary.terms.to_pylist(), counts)
-        yield _Learned(vectors_table(words, vectors), len(vocabulary))
+    found = sorted(blocks)
+    require_all(tuple(number for number, _ in found), len(blocks_of(len(vocabulary))))
+    counts = np.concatenate([np.frombuffer(own, np.int64) for _, own in found])
+    with labelled(label):
+        words, vectors = kind.learned(vocabulary.terms.to_pylist(), counts)
+    yield _Learned(vectors_table(words, vectors), len(vocabulary))
 
 
-class _Card(beam.DoFn):
-    def __init__(self, made: Callable[[tuple[Written, ...]], ComposedCard]) -> None:
-        self._made = made
-
-    @redacted
-    def process(self, learned: _Learned, checks: Any = ()) -> Iterator[str]:
-        list(checks)  # some engines compute a side input only where it is read
-        # The files of a release as far as a card asks for them.
-        files = (
-            Written(TABLE, "", "", len(learned.table)),
-            Written(VOCABULARY, "", "", learned.words),
-        )
-        yield self._made(files).to_json()
+def _cards(
+    make: Callable[[tuple[Written, ...]], ComposedCard],
+    learned: _Learned,
+    checks: Iterable[object],
+) -> Iterator[str]:
+    list(checks)  # some engines compute a side input only where it is read
+    # The files of a release as far as a card asks for them.
+    files = (
+        Written(TABLE, "", "", len(learned.table)),
+        Written(VOCABULARY, "", "", learned.words),
+    )
+    yield make(files).to_json()

@@ -24,6 +24,7 @@ from quietcorpus.mechanisms.users.group_norms import GroupNorms
 from quietcorpus.mechanisms.users.skip_gram import SkipGram, device_name
 from quietcorpus.mechanisms.users.user_training import Training
 from quietcorpus.transforms.errors import InputError, NoisyOutcome, StageError, require_installed
+from quietcorpus.transforms.run_files import staged_table
 from quietcorpus.transforms.shards import Written
 from quietcorpus.transforms.users.cooccurrence import (
     FOLDER as COUNTS,
@@ -43,7 +44,7 @@ from ...card.costs import ACCOUNTANTS
 from ...card.weakness import Weakness, of_left_out
 from ...environment import process
 from ...environment.version import versions_of
-from ...jobs.job import Job, staged_table
+from ...jobs.job import Job
 from ...jobs.kind import Account
 from ...storage import files as storage
 from ...storage import layout

@@ -23,13 +23,14 @@ from quietcorpus.mechanisms.users.skip_gram import Rows, Vectors
 from quietcorpus.mechanisms.users.user_training import Sums, TrainingState
 from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
 from quietcorpus.transforms.artefacts.files import FileSource
+from quietcorpus.transforms.run_files import staged_table
 from quietcorpus.transforms.shards import Written, staged_content
 from quietcorpus.transforms.users import cooccurrence
 from quietcorpus.transforms.users import shards as training_shards
 
 from ...audit.built import TEXT, FixedKey, Found, Row, built, heard, of_all_words, silent
 from ...audit.users import Change, Document, Shape, UserChanges
-from ...jobs.job import Job, staged_table
+from ...jobs.job import Job
 from .methods import CountedEmbeddingsKind, TrainedEmbeddingsKind
 from .training import STAGE, sums_of
 from .user_corpus import UserCorpus, words_in

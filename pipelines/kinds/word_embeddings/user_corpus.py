@@ -20,17 +20,18 @@ from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.identifiers import TAG
+from quietcorpus.transforms.run_files import WriteRunFiles, WriteTables, staged_table
 from quietcorpus.transforms.shards import TALLIES, Tally, Written
 from quietcorpus.transforms.users.shards import shards_for
-from quietcorpus.transforms.users.user_vocabulary import SelectUserVocabulary
+from quietcorpus.transforms.users.user_vocabulary import UserVocabularyOfSplits
 from quietcorpus.transforms.users.users import BoundedUsers, GatherUsers
-from quietcorpus.transforms.vocabulary import load
+from quietcorpus.transforms.vocabulary import listed, load
 
 from ...card import model as card
 from ...card import statements
 from ...card.weakness import Weakness, of_guarantee, of_noise, of_users
 from ...jobs import notices
-from ...jobs.job import Job, WriteRunFiles, WriteTables, refuse_repeated, splits_of, staged_table
+from ...jobs.job import Job, of_vocabulary, refuse_repeated, splits_of
 from ...jobs.kind import Kind
 from ...jobs.notices import require_rule
 from ...jobs.user_budgets import BudgetedUsers
@@ -110,10 +111,9 @@ class UserCorpus(BudgetedUsers):
         """Build the vocabulary and the outputs of `GatherUsers`."""
         splits = splits_of(pipeline, job)
         if self.selection is None:
-            listed = pipeline | "public vocabulary" >> beam.Create([self.public])
-            vocabulary, read = listed | "load" >> beam.Map(load, self.tokenizer), []
+            vocabulary, read = listed(pipeline, self.public, self.tokenizer), []
         else:
-            selected = splits | "vocabulary" >> SelectUserVocabulary(
+            selected = splits | "vocabulary" >> UserVocabularyOfSplits(
                 job.corpus, self.users, self.selection, job.key, self.shards, self.tokenizer
             )
             vocabulary, read = selected["vocabulary"], [selected[TALLIES]]
@@ -135,7 +135,9 @@ class UserCorpus(BudgetedUsers):
     ) -> None:
         """Write the vocabulary, and the list of it and of the files for `finish`."""
         once = pipeline | "once" >> beam.Create([None])
-        table = once | "write vocabulary" >> beam.ParDo(WriteTables(job), words)
+        table = once | "write vocabulary" >> beam.ParDo(
+            WriteTables(job.staging, job.key, of_vocabulary), words
+        )
         (files, gathered[TALLIES], table) | "run files" >> WriteRunFiles(job.staging, job.key)
 
     def spendings(self, stage: str, spent: Mapping[str, Fraction]) -> list[Spending[UserPrivacy]]:
@@ -152,8 +154,8 @@ class UserCorpus(BudgetedUsers):
 
 def words_in(files: Sequence[Written], key: ReleaseKey) -> list[str]:
     """Read the words of the vocabulary that the pipeline wrote."""
-    (listed,) = (file for file in files if file.path == layout.VOCABULARY)
-    words: list[str] = staged_table(listed, key)["term"].to_pylist()
+    (table,) = (file for file in files if file.path == layout.VOCABULARY)
+    words: list[str] = staged_table(table, key)["term"].to_pylist()
     return words
 
 

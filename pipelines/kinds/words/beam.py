@@ -6,14 +6,10 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal
 
-import apache_beam as beam
-
-from ...compose.base import ComposedKind, OnErrors, Released, RowsArguments
-from ...compose.rows import release as add_release
-from .job import WordsKind
+from ...compose.base import ComposedDocuments, OnErrors, RowsArguments
 
 
-class PrivatizeWords(ComposedKind):
+class PrivatizeWords(ComposedDocuments):
     """A PTransform that replaces every word of the rows' texts, as `kind: words` does.
 
     Rows come with a schema. Out come rows with `id`, the kept fields and `text`; every other field
@@ -94,10 +90,3 @@ class PrivatizeWords(ComposedKind):
             truncation=truncation,
             tuning=tuning,
         )
-
-    def expand(self, rows: beam.PCollection) -> Released:
-        kind = self._kind
-        assert isinstance(kind, WordsKind)
-        found = self._read(rows)
-        released = add_release(found, kind.parameters, self._key)
-        return Released(released, self._carded(rows), found.errors)

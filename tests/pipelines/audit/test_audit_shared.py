@@ -32,8 +32,7 @@ APART = "## What no audit executes"
 STATEMENTS = {"accounting", "document_loss", "pool_size", "registry", "word_loss"}
 """A folder and modules of `mechanisms` that compute statements, and draw and clip nothing."""
 PRIVATE = (
-    *("codebook", "histogram", "privatizers", "term_sums", "tokens", "users", "vocabulary"),
-    *("votes", "array_sums"),
+    *("codebook", "histogram", "privatizers", "sums", "tokens", "users", "vocabulary", "votes"),
 )
 """Packages and modules of `transforms` through which documents become what is released."""
 

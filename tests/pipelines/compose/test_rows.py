@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,10 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from composed import SEEN, Doc, as_documents, doc, run, written
 
 from quietcorpus.beam import LearnEmbeddings, PrivatizeBags, ReleaseHistogram, SelectVocabulary
-from quietcorpus.pipelines.compose.rows import DoubtKept
-from quietcorpus.pipelines.jobs.notices import SAMPLE
+from quietcorpus.pipelines.jobs.notices import SAMPLE, doubts
 from quietcorpus.transforms.composed.release import AsRows
 from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.steps import DoubtKept
 
 PRIVATE = {"private": {"epsilon": 1, "delta": 1e-4}}
 GIVEN: dict[str, Any] = {"precision": 1, "epsilon": 1, "text": "body", "id": "number"}
@@ -109,6 +110,12 @@ def kept(reason: str, documents: int) -> list[dict[str, Any]]:
     return [doc(n, "the report", KEPT[reason][1].format(n)) for n in range(documents)]
 
 
+def of_product(accept: Sequence[Any]) -> DoubtKept:
+    """Return the step that looks at the field."""
+    looks = partial(doubts, keep=["product"], accept=accept, key="t: keep")
+    return DoubtKept(["product"], SAMPLE, looks)
+
+
 def look_at(bundles: Iterable[Sequence[dict[str, Any]]], look: DoubtKept) -> None:
     """Give a worker's step these bundles."""
     for bundle in bundles:
@@ -150,12 +157,12 @@ def test_kept_fields_in_bundles_of_any_size(reason: str, sizes: list[int]) -> No
     rows = iter(kept(reason, sum(sizes)))
     bundles = [[next(rows) for _ in range(size)] for size in sizes]
     with pytest.raises(InputError, match=f"^t: keep: 'product' looks like {KEPT[reason][0]}, "):
-        look_at(bundles, DoubtKept("t", ["product"], []))
+        look_at(bundles, of_product([]))
 
 
 def test_a_look_at_kept_fields_ends_and_warns_once(caplog: pytest.LogCaptureFixture) -> None:
     # Kills: a warning for every bundle; a look at every document of a corpus.
-    look = DoubtKept("t", ["product"], ["kept-addresses"])
+    look = of_product(["kept-addresses"])
     with caplog.at_level(logging.WARNING):
         look_at([kept("kept-addresses", SAMPLE // 2)] * 4, look)
     assert caplog.text.count("looks like e-mail addresses") == 1

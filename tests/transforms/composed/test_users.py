@@ -18,6 +18,8 @@ from quietcorpus.mechanisms.users.cooccurrence import cells_of
 from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
 from quietcorpus.transforms.composed import users as module
 from quietcorpus.transforms.reading.documents import Documents
+from quietcorpus.transforms.sums import OfRows
+from quietcorpus.transforms.users import cooccurrence, user_vocabulary
 from quietcorpus.transforms.users.cooccurrence import Cooccurrences
 from quietcorpus.transforms.users.shards import unpack
 from quietcorpus.transforms.users.user_vocabulary import BoundWords
@@ -81,7 +83,7 @@ def test_every_document_of_a_user_names_a_group(size: int) -> None:
     digests = USERS.digests(documents, key)
     named = [shares[digests[row] or b""][0][0] for row in (0, 2, 4)]
     assert named == [0, NO_BUDGET, 1]
-    count = module._CountPairs(COUNTING, lambda: key)
+    count = cooccurrence._CountPairs(COUNTING, lambda: key, OfRows())
     ((number, (sums, held)),) = count.process((0, shares.items()), WORDS)
     assert number == 0
     assert held[0] == len(ROWS)
@@ -120,7 +122,7 @@ def test_every_document_names_the_group_of_its_words(size: int) -> None:
     words = {user: covering.extract_output(own) for user, own in found.items()}
     digests = USERS.digests(documents, key)
     assert [words[digests[row] or b""][0][0] for row in (0, 2, 4, 5)] == [0, -1, 1, -1]
-    weighed = module._Weigh(UserVocabulary(6, Fraction(2), Fraction(1, 10**6)))
+    weighed = user_vocabulary._Weigh(UserVocabulary(6, Fraction(2), Fraction(1, 10**6)), OfRows())
     sums: dict[str, int] = {}
     for _, (own, _) in weighed.process((0, list(words.items()))):
         sums |= own

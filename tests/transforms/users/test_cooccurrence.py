@@ -12,6 +12,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from quietcorpus.mechanisms.users.cooccurrence import cells_of, contribution, pa
 from quietcorpus.transforms.errors import InputError, NoisyOutcome, StageError
 from quietcorpus.transforms.reading.parquet_files import table_in
 from quietcorpus.transforms.shards import Written, staged_content
+from quietcorpus.transforms.sums import OfParts
 from quietcorpus.transforms.users import cooccurrence as module
 from quietcorpus.transforms.users.cooccurrence import (
     FOLDER,
@@ -285,7 +287,7 @@ def test_sums_held_are_added_up_now_and_then(held: int, monkeypatch: pytest.Monk
     monkeypatch.setattr(module, "summed", counted)
     monkeypatch.setattr(module, "_CELLS_HELD", held)
     words = vocabulary_of(400)
-    outputs = module._CountPairs(COUNTING, lambda: key).process((0, users), words)
+    outputs = module._CountPairs(COUNTING, lambda: key, OfParts(1)).process((0, users), words)
     ((block, (sums, shards)),) = outputs
     assert (block, shards) == (0, (0,))
     found = np.zeros(cells_of(400), dtype=np.int64)
@@ -303,9 +305,22 @@ def test_what_the_engine_doubles_is_refused(tmp_path: Path) -> None:
         released([user, user], key_of(), tmp_path)
     part = pack((np.array([3]), np.array([5])))
     of_shard = [(part, (number,)) for number in (0, 1, 1)]
-    assert module._added([module._added(of_shard[:1]), of_shard[1]])[1] == (0, 1)
+    add = partial(module._added, OfParts(2))
+    assert add([add(of_shard[:1]), of_shard[1]])[1] == (0, 1)
     with pytest.raises(StageError, match="doubled"):
-        module._added([module._added(of_shard[:2]), of_shard[2]])
+        add([add(of_shard[:2]), of_shard[2]])
+
+
+def test_what_the_engine_loses_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A shard of users. Kills: counts of whichever users came.
+    count = module._CountPairs.process
+
+    def lossy(self: Any, shard: Any, vocabulary: Vocabulary) -> Any:
+        return count(self, shard, vocabulary) if shard[0] != 1 else ()
+
+    monkeypatch.setattr(module._CountPairs, "process", lossy)
+    with pytest.raises(Exception, match="the engine lost a part: 2 of 3 are there"):
+        released(users_of(9, 50), key_of(), tmp_path, 50)
 
 
 def test_a_vocabulary_of_too_many_pairs_is_refused() -> None:
@@ -317,4 +332,4 @@ def test_a_vocabulary_of_too_many_pairs_is_refused() -> None:
     with pytest.raises(InputError, match=r"mechanism\.vocabulary: 20001 words have too many pairs"):
         refuse_large(MOST_WORDS + 1)
     with pytest.raises(NoisyOutcome):
-        list(module._empty_blocks(None, many))
+        list(module._CountPairs(COUNTING, key_of, OfParts(1)).process((0, []), many))

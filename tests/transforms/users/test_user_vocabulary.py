@@ -25,9 +25,13 @@ from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
 from quietcorpus.transforms.errors import StageError
 from quietcorpus.transforms.reading.documents import Corpus, Documents
 from quietcorpus.transforms.reading.sources import plan
-from quietcorpus.transforms.sums import BUCKETS, AddTermSums
+from quietcorpus.transforms.sums import BUCKETS, AddSums, OfParts
 from quietcorpus.transforms.users import user_vocabulary as module
-from quietcorpus.transforms.users.user_vocabulary import BoundWords, SelectUserVocabulary, UserWords
+from quietcorpus.transforms.users.user_vocabulary import (
+    BoundWords,
+    UserVocabularyOfSplits,
+    UserWords,
+)
 from quietcorpus.transforms.users.users import NO_BUDGET, BoundedUsers
 
 COMMON = ["alpha", "beta", "delta", "gamma"]
@@ -68,7 +72,7 @@ def selected(
     splits = plan(corpus).splits
 
     def build(pipeline: beam.Pipeline) -> dict[str, beam.PCollection]:
-        select = SelectUserVocabulary(corpus, USERS, selection, lambda: key, 64, UNICODE_WORDS)
+        select = UserVocabularyOfSplits(corpus, USERS, selection, lambda: key, 64, UNICODE_WORDS)
         return {"found": (pipeline | beam.Create(splits) | select)["vocabulary"]}
 
     return run(build, **runner)["found"]
@@ -79,7 +83,7 @@ def weights_of(
 ) -> dict[str, int]:
     """The exact weights, before noise and threshold."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "Threshold", lambda *_: beam.CombinePerKey(AddTermSums()))
+        patch.setattr(module, "Threshold", lambda *_: beam.CombinePerKey(AddSums(OfParts(64))))
         buckets = dict(selected(corpus, key, selection, **runner))
     assert sorted(buckets) == list(range(BUCKETS))
     found: dict[str, int] = {}
@@ -159,7 +163,7 @@ def test_a_user_whom_the_engine_doubles_is_refused() -> None:
     # The weights would count double, at a noise for once. Kills: a sum of whatever comes.
     user = os.urandom(16), (0, {"alpha": 1, "beta": 2})
     with pytest.raises(StageError, match="doubled a user"):
-        list(module._Weigh(SELECTION).process((7, [None, user, user])))
+        list(module._Weigh(SELECTION, OfParts(8)).process((7, [None, user, user])))
 
 
 def test_documents_without_words_name_groups() -> None:

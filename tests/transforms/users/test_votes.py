@@ -27,8 +27,9 @@ from quietcorpus.transforms.errors import StageError
 from quietcorpus.transforms.reading.documents import Corpus, Documents, Split
 from quietcorpus.transforms.reading.sources import plan
 from quietcorpus.transforms.shards import TALLIES, RejectLog
+from quietcorpus.transforms.sums import each_once
 from quietcorpus.transforms.users import votes as module
-from quietcorpus.transforms.users.shards import each_once, pack, summed, unpack
+from quietcorpus.transforms.users.shards import pack, summed, unpack
 from quietcorpus.transforms.users.users import Users
 from quietcorpus.transforms.users.votes import ReleaseUserVotes, Share, UserVoting
 from quietcorpus.transforms.votes import Strata

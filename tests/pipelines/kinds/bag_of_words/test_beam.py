@@ -19,11 +19,11 @@ from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.mechanisms.bags.bag_of_words import Accounting
 from quietcorpus.mechanisms.bags.histogram import Histogram, ThresholdedVocabulary
 from quietcorpus.transforms.codebook import Codebook
-from quietcorpus.transforms.composed import sums
-from quietcorpus.transforms.composed.sums import coverage, require_covered
+from quietcorpus.transforms.composed.sums import CountRows, coverage
 from quietcorpus.transforms.errors import InputError, StageError
 from quietcorpus.transforms.histogram import count_terms, release_histogram
 from quietcorpus.transforms.privatizers.bags import BagOfWordsParameters, BagPrivatizer
+from quietcorpus.transforms.sums import require_covered
 from quietcorpus.transforms.vocabulary import (
     count_documents,
     select_terms,
@@ -200,23 +200,21 @@ def test_a_sum_covers_every_document_once(docs: list[dict[str, Any]]) -> None:
             require_covered(sum(held, start=np.zeros(5, np.uint64)), unique)
 
 
-@pytest.mark.parametrize("summed", [sums._CountTerms, sums._CountDocuments])
+@pytest.mark.parametrize("summed", ["histogram", "vocabulary"])
 def test_a_sum_that_the_engine_doubles_fails_the_job(
     tmp_path: Path,
     docs: list[dict[str, Any]],
     listed: Path,
     monkeypatch: pytest.MonkeyPatch,
-    summed: Any,
+    summed: str,
 ) -> None:
     # Kills: a check of sums that nothing calls, after which noise is added to twice the counts.
-    parts = summed._parts
-    monkeypatch.setattr(summed, "_parts", lambda self: [*parts(self)] * 2)
+    finish = CountRows.finish_bundle
+    monkeypatch.setattr(CountRows, "finish_bundle", lambda self: [*finish(self)] * 2)
     public = {"public": str(listed)}
     made = {
-        sums._CountTerms: ReleaseHistogram(
-            "test", **ROWS, precision=1, epsilon=1, vocabulary=public
-        ),
-        sums._CountDocuments: SelectVocabulary("test", **ROWS, precision=1, epsilon=2, delta=1e-4),
+        "histogram": ReleaseHistogram("test", **ROWS, precision=1, epsilon=1, vocabulary=public),
+        "vocabulary": SelectVocabulary("test", **ROWS, precision=1, epsilon=2, delta=1e-4),
     }[summed]
     with pytest.raises(Exception, match="the engine doubled a part of the corpus, or lost one"):
         run(tmp_path, docs, made)

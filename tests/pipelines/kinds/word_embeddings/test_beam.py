@@ -157,7 +157,7 @@ def test_a_private_vocabulary_is_the_users_own(tmp_path: Path, made_of: Any, doc
     assert "zqx" not in json.dumps(found)
 
 
-class _FailsOnce(users._CountPairs):
+class _FailsOnce(cooccurrence._CountPairs):
     """Fails once, when its work is done."""
 
     failed = Path()
@@ -185,7 +185,7 @@ def test_neither_order_nor_batches_nor_retries_show(
         again = run(tmp_path / str(size), own[::-1], made_of(), bundle_repeat=size % 2)
         assert again["rows"] == whole
     monkeypatch.setattr(_FailsOnce, "failed", tmp_path / "failed")
-    monkeypatch.setattr(users, "_CountPairs", _FailsOnce)
+    monkeypatch.setattr(cooccurrence, "_CountPairs", _FailsOnce)
     retried = run(tmp_path / "retried", own, made_of(), BundleBasedDirectRunner())
     assert (tmp_path / "failed").exists()
     assert retried["rows"] == whole

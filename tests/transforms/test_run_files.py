@@ -14,10 +14,10 @@ from large_tallies import larger
 
 from quietcorpus.indexes.tokens.written_language import FrequentCounts
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.jobs import job
-from quietcorpus.pipelines.jobs.job import WriteRunFiles, read_run_files
+from quietcorpus.transforms import run_files
 from quietcorpus.transforms.reading.copies import Copies
 from quietcorpus.transforms.reading.documents import Reject
+from quietcorpus.transforms.run_files import WriteRunFiles, read_run_files
 from quietcorpus.transforms.shards import Tally, Written
 
 MANY = 1_300
@@ -66,7 +66,7 @@ def test_the_size_of_the_list_tells_nothing_of_the_texts(tmp_path: Path) -> None
     # Kills: counts in as many digits as they have, which show in the length of a sealed file.
     def size_of(own: Tally, rows: int = 1) -> int:
         told = bundle([replace(written(1), rows=rows), own])
-        (uri,) = job._Write(f"{tmp_path}/manifest.json", key).process(told)
+        (uri,) = run_files._Write(f"{tmp_path}/manifest.json", key).process(told)
         _, total = read_run_files(str(tmp_path), KEY)
         assert total == own
         return Path(uri).stat().st_size
@@ -81,9 +81,9 @@ def test_the_size_of_the_list_tells_nothing_of_the_texts(tmp_path: Path) -> None
 def test_gathering_many_holds_their_bytes_alone(tmp_path: Path) -> None:
     # Kills: objects for all shards at once, which take ten times the memory of their bytes.
     told = [*map(written, range(MANY)), *map(tally, range(MANY))]
-    size = sum(len(job._entry(one)) for one in told)
+    size = sum(len(run_files._entry(one)) for one in told)
     packed = bundle(told)
-    write = job._Write(f"{tmp_path}/manifest.json", key)
+    write = run_files._Write(f"{tmp_path}/manifest.json", key)
     list(write.process(packed[:1]))
     assert peak(lambda: list(write.process(packed))) < 2.2 * size
     assert size / MANY == pytest.approx(660, rel=0.2)
@@ -93,21 +93,21 @@ def test_what_is_between_steps_is_small() -> None:
     # Kills: entries as they are, which Beam holds six times; a bundle's as one piece.
     told = [*map(written, range(MANY)), *map(tally, range(MANY))]
     packed = bundle(told)
-    assert len(packed) == 2 * MANY // job._AT_ONCE + 1
-    assert sum(map(len, packed)) < 0.25 * sum(len(job._entry(one)) for one in told)
+    assert len(packed) == 2 * MANY // run_files._AT_ONCE + 1
+    assert sum(map(len, packed)) < 0.25 * sum(len(run_files._entry(one)) for one in told)
     assert bundle([]) == []
 
 
 def test_reading_the_list_holds_files_alone(tmp_path: Path) -> None:
     # Kills: dictionaries of all files at once.
     files = [written(number) for number in range(MANY)]
-    list(job._Write(f"{tmp_path}/manifest.json", key).process(bundle([*files, tally(0)])))
+    list(run_files._Write(f"{tmp_path}/manifest.json", key).process(bundle([*files, tally(0)])))
     assert peak(lambda: read_run_files(str(tmp_path), KEY)) < 800 * MANY
 
 
 def bundle(told: list[Written | Tally]) -> list[bytes]:
     """Pack files and tallies as those of one bundle."""
-    pack = job._Pack()
+    pack = run_files._Pack()
     pack.start_bundle()
     packed = [one for each in told for one in pack.process(each)]
     return packed + [one.value for one in pack.finish_bundle()]
