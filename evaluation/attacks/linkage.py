@@ -23,7 +23,9 @@ _SCALINGS = 30
 _LARGEST_LOG, _LEAST_CHANCE, _ALIKE = 1e12, 1e-300, 1e-9
 _OFF = 0.1
 _SILENT = 1e-4
-_DRAWN_IN, _RIDGE, _LEAST_OFF = 0.1, 0.1, 0.05
+_RIDGE, _LEAST_OFF = 0.1, 0.05
+_DRAWN_IN, _SHARPNESS = (0.1, 0.3, 0.03, 0.01), (1.0, 0.7, 0.5, 0.3)
+_TRIES, _TRIED_ON = 3, 500  # simulated releases, and documents, by which these are chosen
 
 Score = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float64]]
 """A function from released documents, int64 (b,), to scores of all originals, float64 (b, n)."""
@@ -286,7 +288,9 @@ def by_simulations(
     The attack models a row as the mean of independent parts, with one covariance over their number,
     estimated from the differences between simulated releases of one original. Where few are drawn,
     their mean is shrunk towards the prediction of ridge regression from the original: by both
-    variances, in every direction of whitened rows.
+    variances, in every principal direction of what whitened means leave of it. How much the
+    covariance is drawn in, and how sharp the densities are, is chosen by the links of simulated
+    releases that stand for the released one, each with the others.
 
     Args:
         released: the rows, (n, d).
@@ -294,16 +298,53 @@ def by_simulations(
         originals: features of the originals, (n, p).
         sizes: the number of parts of each original's rows, (n,).
     """
+    count, few = len(simulated), slice(0, _TRIED_ON)
+    tries = min(_TRIES, count - 2)
+    known = simulated[:, few], originals[few], sizes[few]
+    n = len(known[1])
+
+    def held_out(drawn_in: float) -> list[Score]:
+        others = [np.delete(known[0], turn, axis=0) for turn in range(tries)]
+        return [
+            _by_normals(known[0][turn], other, *known[1:], drawn_in)
+            for turn, other in enumerate(others)
+        ]
+
+    if tries < 1 or n < 2:
+        return _by_normals(released, simulated, originals, sizes, _DRAWN_IN[0])
+    tried = {part: held_out(part) for part in _DRAWN_IN}
+    part = max(tried, key=lambda own: sum(linked(one, n).sum() for one in tried[own]))
+    sharpness = max(
+        _SHARPNESS,
+        key=lambda by: sum(linked_together(_sharpened(one, by), n).sum() for one in tried[part]),
+    )
+    return _sharpened(_by_normals(released, simulated, originals, sizes, part), sharpness)
+
+
+def _sharpened(score: Score, by: float) -> Score:
+    return lambda numbers: by * score(numbers)
+
+
+def _by_normals(
+    released: npt.NDArray[np.float64],
+    simulated: npt.NDArray[np.float64],
+    originals: npt.NDArray[np.float64],
+    sizes: npt.NDArray[np.int64],
+    drawn_in: float,
+) -> Score:
+    """Score as `by_simulations`, with a covariance that is drawn in by a given part."""
     count, weights = len(simulated), np.maximum(sizes, 1).astype(np.float64)
     middle = simulated.mean(axis=0)
     apart = ((simulated - middle) * np.sqrt(weights * count / (count - 1))[:, None]).reshape(
         -1, released.shape[1]
     )
-    whiten = _whitening(apart.T @ apart / len(apart))
+    whiten = _whitening(apart.T @ apart / len(apart), drawn_in)
     centre = middle.mean(axis=0)
     means, rows = (middle - centre) @ whiten, (released - centre) @ whiten
     expected = _regressed(originals, means, weights)
     off = means - expected
+    turn = np.linalg.eigh(off.T @ off)[1]
+    expected, off, rows = expected @ turn, off @ turn, rows @ turn
     own = 1 / (count * weights)[:, None]  # the variance of a mean of simulated rows
     least = _LEAST_OFF / weights.mean()
     variances = np.maximum((off**2).mean(axis=0) - own.mean(), least)
@@ -320,11 +361,11 @@ def by_simulations(
     return score
 
 
-def _whitening(covariance: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _whitening(covariance: npt.NDArray[np.float64], drawn_in: float) -> npt.NDArray[np.float64]:
     """Return W, (d, d), for which vectors v W have no covariance, of one that is drawn in."""
     level = max(float(np.trace(covariance)) / len(covariance), _LEAST_CHANCE)
     values, turn = np.linalg.eigh(
-        (1 - _DRAWN_IN) * covariance + _DRAWN_IN * level * np.eye(len(covariance))
+        (1 - drawn_in) * covariance + drawn_in * level * np.eye(len(covariance))
     )
     found: npt.NDArray[np.float64] = turn / np.sqrt(values)
     return found

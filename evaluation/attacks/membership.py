@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import softmax
 
 from ..classification import Features, fitted, strength_of
 from ..topics import weighted
@@ -45,6 +46,9 @@ _LEAST_SQUARE = 1e-15
 _FREE = 1e3  # the variance of an intercept, in those of answers
 _SLIGHT, _OF_ANSWERS = 1e-3, 1e-6  # added to the covariance of answers, in parts of its trace
 _PRIOR = 4.0  # the precision of a document that was learnt from or not, by halves
+_TAUGHT = 6  # fresh releases that models of the attacker's own learn from
+_MOST_COEFFICIENTS, _MOST_HELD = 1_536, 1 << 27  # and numbers of fresh releases
+_ALONE, _EVEN, _TINY = 0.02, 1e-3, 1e-11
 
 Array = npt.NDArray[np.float64]
 
@@ -73,7 +77,7 @@ class JointMembership:
             labels: the classes, 0 .. classes - 1, int64 (n,).
             generator: the generator of the halves.
         """
-        self._shares = _shortfalls(draws, labels, generator) * strength_of(raw)
+        self._shares = _shortfalls(draws[:_TAUGHT], labels, generator) * strength_of(raw)
         self._shares -= self._shares.mean(axis=1, keepdims=True)
         prepared = _Prepared(draws)
         originals = prepared(raw)
@@ -109,6 +113,75 @@ class JointMembership:
             precision += own[:, None] * products * own / square
             found += own * (seen - products @ own / 2) / square
         return np.asarray(np.linalg.solve(precision, found), dtype=np.float64)
+
+
+class GradientMembership:
+    """An attacker who recovers the model's coefficients, and asks whose gradients they add up from.
+
+    Log-odds of answers on originals are linear in the coefficients, so least squares recovers them.
+    Under these, a release x of a document has the gradient strength * ([label is c] - Pr[c | x]) x;
+    the sum over the documents learnt from is the coefficients. Each gradient is taken for normal,
+    with the mean over the document's fresh releases and the covariance of all documents', and
+    membership as in `JointMembership`.
+    """
+
+    def __init__(
+        self, raw: Features, draws: Sequence[Features], labels: npt.NDArray[np.int64]
+    ) -> None:
+        """Prepare fresh releases; the arguments are those of `JointMembership`."""
+        prepared = _Prepared(draws)
+        self._originals = _with_ones(prepared(raw))
+        most = max(2, _MOST_HELD // self._originals.size)
+        self._draws = [_with_ones(prepared(own)).astype(np.float32) for own in draws[:most]]
+        self._classes = np.eye(int(labels.max()) + 1)[labels]
+        self._strength = strength_of(raw)
+        count = len(self._draws)
+        known = np.square(sum(self._draws)).sum(axis=0) / count
+        noise = np.sum([(own**2).sum(axis=0) for own in self._draws], axis=0) - known
+        told = known[:-1] / np.maximum(noise[:-1], _LEAST_SQUARE)
+        most = _MOST_COEFFICIENTS // (self._classes.shape[1] - 1)
+        # Those that noise changes least, and the intercept, whose gradients add up to zero.
+        self._some = np.append(np.argsort(-told)[:most], len(told))
+
+    def __call__(self, posteriors: Array) -> Array:
+        """Infer who was learnt from, as `JointMembership` does."""
+        logs = np.log(np.maximum(posteriors, _LEAST_SQUARE))
+        logs -= logs.mean(axis=1, keepdims=True)
+        found = _least_squares(self._originals, logs)
+        gradients = np.stack([self._gradients(own, found) for own in self._draws])
+        found[-1] = 0
+        count, means = len(gradients), gradients.mean(axis=0)
+        apart = (gradients - means).reshape(-1, means.shape[1])
+        # Half of the documents are learnt from, and means over few releases err as well.
+        covariance = (apart.T @ apart).astype(np.float64) * ((1 + 1 / count) / (2 * (count - 1)))
+        own = np.diagonal(covariance).copy()
+        covariance *= 1 - _ALONE
+        covariance[np.diag_indices(len(own))] += _ALONE * own + _EVEN * own.mean() + _LEAST_SQUARE
+        # The coefficients of all classes add up to zero: the last one's tell nothing more.
+        seen = found[self._some, :-1].T.ravel() - means.sum(axis=0) / 2
+        weighed = np.linalg.solve(covariance, np.column_stack([means.T, seen]))
+        precision = _PRIOR * np.eye(len(means)) + means @ weighed[:, :-1]
+        return np.asarray(np.linalg.solve(precision, means @ weighed[:, -1]), dtype=np.float64)
+
+    def _gradients(self, draw: npt.NDArray[np.float32], found: Array) -> npt.NDArray[np.float32]:
+        """Return the gradients of documents' releases for some coefficients, by class: (n, m)."""
+        short = self._strength * (self._classes - softmax(draw @ found, axis=1))[:, :-1, None]
+        gradients = short * draw[:, None, self._some]
+        return np.asarray(gradients.reshape(len(draw), -1), dtype=np.float32)
+
+
+def _with_ones(features: Array) -> Array:
+    return np.column_stack([features, np.ones(len(features))])
+
+
+def _least_squares(known: Array, values: Array) -> Array:
+    """Return the smallest coefficients, (d, c), that give values, (n, c), of rows, (n, d)."""
+    wide = known.shape[0] < known.shape[1]
+    gram = known @ known.T if wide else known.T @ known
+    gram[np.diag_indices(len(gram))] += _TINY * np.trace(gram) / len(gram) + _LEAST_SQUARE
+    if wide:
+        return np.asarray(known.T @ np.linalg.solve(gram, values), dtype=np.float64)
+    return np.asarray(np.linalg.solve(gram, known.T @ values), dtype=np.float64)
 
 
 class _Prepared:
@@ -189,7 +262,7 @@ class Memberships(NamedTuple):
 
     Attributes:
         learnt: by a logistic regression on the model's answers (Shokri et al.; BRR), on the mean
-            answers of shadow models that have not learnt from the document, and on the scores of
+            answers of shadow models that have not learnt from the document, and on both scores of
             `together`.
         by_network: the same by a network of two hidden layers of 64 units (BRR's other attacker),
             which learns from 10,000 answers at most.
@@ -200,8 +273,9 @@ class Memberships(NamedTuple):
             Shokri, ICML 2024, offline), which the comparison with a population does not reorder,
             and LiRA's difference of log-odds with one variance for all documents (Carlini et al.,
             IEEE S&P 2022, offline).
-        together: by the answers on all documents together, see `JointMembership`; None where the
-            attacker cannot release documents anew.
+        together: by the answers on all documents together, by `JointMembership`, by
+            `GradientMembership`, or by the sum of both, whichever tells the shadow models' own
+            members best; None where the attacker cannot release documents anew.
     """
 
     learnt: Membership
@@ -243,6 +317,9 @@ _CALIBRATIONS: Sequence[Callable[[_Answers], Array]] = [
 ]
 """RMIA's ratio, and differences of log-odds, each with so large a part of the shadows' mean. A part
 of 0 compares documents by the target model alone."""
+
+
+_MIXTURES = ((1, 0), (0, 1), (1, 1))
 
 
 def membership(
@@ -293,12 +370,18 @@ def membership(
     asked, together = target.signals, None
     if redraw is not None:
         in_world, in_own = (
-            JointMembership(*redraw(some), labels[some], generator) for some in (world, own)
+            _jointly(*redraw(some), labels[some], generator) for some in (world, own)
         )
-        jointly = in_own(found)
-        together = Membership(taught, jointly)
-        signals = np.column_stack([signals, np.concatenate([in_world(p) for p in posteriors])])
+        known, jointly = [in_world(one) for one in posteriors], in_own(found)
+        signals = np.column_stack([signals, np.concatenate(known)])
         asked = np.column_stack([asked, jointly])
+
+        def told_by(mixture: tuple[int, int]) -> float:
+            """Return how well a mixture of both scores tells the members of all shadow models."""
+            each = zip(members, known, strict=True)
+            return sum(Membership(taught, own @ mixture).auc for taught, own in each)
+
+        together = Membership(taught, jointly @ max(_MIXTURES, key=told_by))
     attack = fitted(signals, truth)
     some = generator.permutation(len(truth))[:_MOST_ANSWERS]
     network = fitted(signals[some], truth[some], int(generator.integers(2**32)))
@@ -314,6 +397,25 @@ def membership(
         Membership(taught, max(_CALIBRATIONS, key=told)(target)),
         together,
     )
+
+
+def _jointly(
+    raw: Features,
+    draws: Sequence[Features],
+    labels: npt.NDArray[np.int64],
+    generator: np.random.Generator,
+) -> Callable[[Array], Array]:
+    """Return the attack on all answers together, of deviation 1: `Joint`-, `GradientMembership`."""
+    attacks = (
+        JointMembership(raw, draws, labels, generator),
+        GradientMembership(raw, draws, labels),
+    )
+
+    def scored(posteriors: Array) -> Array:
+        scores = np.column_stack([attack(posteriors) for attack in attacks])
+        return np.asarray(scores / np.maximum(scores.std(axis=0), _LEAST_SQUARE))
+
+    return scored
 
 
 def _trained(

@@ -47,6 +47,8 @@ LEAST_OF_CLASS = 4 * FOLDS
 _LEAST_OF_GROUP = 30
 REDRAWS = 6
 """The number of times that an attacker releases anew the documents that it knows."""
+MOST_REDRAWS = 12
+"""The same where releases cost little."""
 _MOST_LEARNT = 1 << 26  # features of documents whose membership is inferred together
 MOST_TOGETHER = 5_000
 """The most documents whose rows are all looked at together."""
@@ -278,6 +280,31 @@ def attacks_beside_noise(
     order = generator.permutation(count)
     dealt = views.dealt(order).agreeing(kept, order)
     yield from attacks(sample, dealt, "noise", generator)
+
+
+def linked_beside_noise(
+    score: Score,
+    kept: npt.NDArray[np.int64] | None,
+    count: int,
+    way: str,
+    generator: np.random.Generator,
+) -> Iterator[Observation]:
+    """Yield linkage by logarithms of chances, one by one and together, and in rows at random.
+
+    Args:
+        score: of `count` originals for as many rows.
+        kept: the kept columns as one number for each document, (count,); None without any.
+        count, way: the number of documents, and the name of the attack.
+        generator: the generator of the order at random.
+    """
+    for subject, order in (("release", np.arange(count)), ("noise", generator.permutation(count))):
+
+        def dealt(numbers: npt.NDArray[np.int64], order: npt.NDArray[np.int64] = order) -> Any:
+            return score(order[numbers])
+
+        own = dealt if kept is None else agreeing(dealt, kept[order], kept)
+        yield share_found("linkage", subject, linked(own, count), way)
+        yield share_found("linkage", subject, linked_together(own, count), f"{way}, {TOGETHER}")
 
 
 def _by_kept_alone(

@@ -41,6 +41,7 @@ from ...evaluate.corpus import Bins, Draw, drawn
 from ...evaluate.study import (
     BY_LAW,
     FOLDS,
+    MOST_REDRAWS,
     OF_EVERY,
     REDRAWS,
     Studied,
@@ -72,7 +73,7 @@ _FITTED_TOKENS = 2_000_000
 _BASELINE_DOCUMENTS, _BASELINE_TOKENS = 1000, 200_000  # noise makes documents long, and fits slow
 _LONGEST = 0.95
 _MOST_BINS = 1 << 13
-_MOST_REDRAWS, _REDRAWN_CELLS = 24, 1 << 26
+_MOST_REDRAWN, _REDRAWN_CELLS = 24, 1 << 26
 
 
 class BagOfWordsStudy(Study):
@@ -221,15 +222,18 @@ class BagOfWordsStudy(Study):
             return views
         generator = np.random.default_rng()
 
-        def redrawn(numbers: npt.NDArray[np.int64]) -> list[sp.csr_array]:
-            cells = max(1, len(numbers) * bins.size)
-            count = int(np.clip(_REDRAWN_CELLS // cells, REDRAWS, _MOST_REDRAWS))
+        def bins_anew(numbers: npt.NDArray[np.int64], width: int, most: int) -> list[sp.csr_array]:
+            cells = max(1, len(numbers) * width)
+            count = int(np.clip(_REDRAWN_CELLS // cells, REDRAWS, most))
             return [noisy_counts(exact[numbers], rate, generator) for _ in range(count)]
+
+        def redrawn(numbers: npt.NDArray[np.int64]) -> list[sp.csr_array]:
+            return bins_anew(numbers, bins.size, _MOST_REDRAWN)
 
         shares = np.asarray(released.sum(axis=0), dtype=np.float64).ravel()
 
         def learnable(numbers: npt.NDArray[np.int64]) -> list[sp.csr_array]:
-            draws = [noisy_counts(exact[numbers], rate, generator) for _ in range(REDRAWS)]
+            draws = bins_anew(numbers, len(bins.of), MOST_REDRAWS)
             if bins.size == len(bins.of):
                 return [draw[:, bins.of] for draw in draws]
             return [in_terms(draw, bins.of, shares, generator) for draw in draws]

@@ -50,6 +50,7 @@ from ...evaluate import definition
 from ...evaluate.corpus import Draw, Remembering, Sample, Strings, drawn
 from ...evaluate.study import (
     FACTS,
+    MOST_REDRAWS,
     OF_EVERY,
     REDRAWS,
     Studied,
@@ -60,6 +61,7 @@ from ...evaluate.study import (
     attacks_beside_noise,
     judged,
     learnt,
+    linked_beside_noise,
     way_of,
 )
 from ...jobs.kind import prepare
@@ -72,7 +74,8 @@ _OF_ORIGINALS = "learnt from originals"
 _AS_PUBLISHED = "network of four layers learnt from recoded originals"
 _LEAST_WIDTH = 1e-4  # of a dimension of the box, as a share of its lower end
 _MOST_PAIRS = 1_000
-_SIMULATED_RUNS, _MOST_REDRAWS = 40_000, 16
+_SIMULATED_RUNS, _MOST_SIMULATED, _FEW = 80_000, 40, 400
+_AMONG_FEW = "among fewer documents, released more often"
 _SHARPNESS = 20  # of cosines, in logarithms of chances; 5 to 40 find about as much
 _LIKENESS = 6  # of documents with what is known, in logarithms of weights for each unit of cosine
 _BANDS = ((1, 3), (4, 7), (8, 15), (16, 10**9))
@@ -123,7 +126,7 @@ class SentencesStudy(Study):
         if self._words is not None:
             self.defined = DEFINED
             self.beyond = f"{BEYOND} Embeddings follow from the words: they tell no more."
-        self._simulated = cache(self._simulate)
+        self._simulated, self._simulated_few = cache(self._simulate), cache(self._simulate_few)
         self._originals = cache(self._encoded)
         self._most = _most(self._kind.parameters)
         self._learnt = cache(self._learn)
@@ -188,6 +191,8 @@ class SentencesStudy(Study):
         parameters = self._law(draw)
         if isinstance(parameters, EmbeddedWordsParameters):
             assert self._words is not None
+            if draw.placed:
+                yield from self._linked_among_few(parameters, released, generator)
             curves = self._words.told_apart(parameters.words), self._words.worst(parameters.words)
             for subject, curve in zip(("release", "guarantee"), curves, strict=True):
                 yield from definition.observed(subject, curve, definition.OF_WORDS)
@@ -210,9 +215,9 @@ class SentencesStudy(Study):
 
         def redrawn(numbers: npt.NDArray[np.int64]) -> list[npt.NDArray[np.float64]]:
             if isinstance(law, EmbeddedWordsParameters):
-                return [every[numbers] for every in self._simulated(law)[:REDRAWS]]
-            draws = (drawn(self._privatizer(law), self._sample, numbers) for _ in range(REDRAWS))
-            return [_embeddings(one) for one in draws]
+                return [every[numbers] for every in self._simulated(law)[:MOST_REDRAWS]]
+            count = REDRAWS if isinstance(law.law, DeepCandidate) else MOST_REDRAWS
+            return list(self._released_often(law, numbers, count))
 
         return redrawn
 
@@ -221,11 +226,60 @@ class SentencesStudy(Study):
 
         The more often the better, where documents are few.
         """
+        runs = self._runs(law).sum()
+        count = int(np.clip(_SIMULATED_RUNS // max(1, runs), REDRAWS, _MOST_SIMULATED))
+        return self._released_often(law, np.arange(len(self._sample)), count)
+
+    def _simulate_few(
+        self, law: EmbeddedWordsParameters
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        """Release a few documents more often: their numbers, (f,), and rows, (K, f, d).
+
+        There are none where all documents are released as often.
+        """
+        count = len(self._sample)
+        order = np.random.default_rng(count).permutation(count)[:_FEW]  # the same for all settings
+        runs = np.cumsum(self._runs(law)[order])
+        few = np.sort(order[runs <= _SIMULATED_RUNS // _MOST_SIMULATED])
+        every = self._simulated(law)
+        if len(every) == _MOST_SIMULATED or len(few) < 2:
+            return few[:0], every[:, :0]
+        more = self._released_often(law, few, _MOST_SIMULATED - len(every))
+        return few, np.concatenate([every[:, few], more])
+
+    def _runs(self, law: EmbeddedWordsParameters) -> npt.NDArray[np.int64]:
+        """Return the numbers of runs of words that are encoded, (n,)."""
         assert self._words is not None
-        runs = np.minimum(-(-self._words.lengths // RUN_WORDS), law.most_runs).sum()
-        count = int(np.clip(_SIMULATED_RUNS // max(1, runs), REDRAWS, _MOST_REDRAWS))
-        draws = (drawn(self._privatizer(law), self._sample) for _ in range(count))
+        runs: npt.NDArray[np.int64] = np.minimum(
+            -(-self._words.lengths // RUN_WORDS), law.most_runs
+        )
+        return runs
+
+    def _released_often(
+        self,
+        law: SentencesParameters | EmbeddedWordsParameters,
+        numbers: npt.NDArray[np.int64],
+        count: int,
+    ) -> npt.NDArray[np.float64]:
+        """Release some documents several times by one law: (count, numbers, d)."""
+        draws = (drawn(self._privatizer(law), self._sample, numbers) for _ in range(count))
         return np.stack([_embeddings(one) for one in draws])
+
+    def _linked_among_few(
+        self,
+        law: EmbeddedWordsParameters,
+        released: npt.NDArray[np.float64],
+        generator: np.random.Generator,
+    ) -> Iterator[Observation]:
+        """Yield the linkage of a few rows, for which the attacker has released more of its own."""
+        assert self._words is not None
+        few, simulated = self._simulated_few(law)
+        if len(few):
+            sizes = np.minimum(self._words.lengths, law.most_runs * RUN_WORDS)[few]
+            own = self._originals(law.most_runs).means[few]
+            score = by_simulations(released[few], simulated, own, sizes)
+            kept = None if self._sample.kept is None else self._sample.kept[few, 0]
+            yield from linked_beside_noise(score, kept, len(few), _AMONG_FEW, generator)
 
     def _law(self, draw: Draw) -> SentencesParameters | EmbeddedWordsParameters:
         """Return the parameters that a draw was made by."""
