@@ -16,6 +16,7 @@ import pytest
 
 from quietcorpus.evaluation.attacks.linkage import by_simulations, linked
 from quietcorpus.evaluation.results import Observation
+from quietcorpus.pipelines.evaluate.corpus import Sample
 from quietcorpus.pipelines.kinds.sentence_embeddings import study as module
 from quietcorpus.pipelines.kinds.sentence_embeddings.study import SentencesStudy
 
@@ -40,8 +41,8 @@ class Invented(SentencesStudy):
         self.made = np.zeros(count, np.int64)
         lengths = self.generator.integers(20, 220, count)
         documents: Any = SimpleNamespace(rows=np.arange(count))
-        self._sample = module.Sample(documents, count, *[None] * 5, kept)  # type: ignore[arg-type]
-        self._words = SimpleNamespace(lengths=lengths)  # type: ignore[assignment]
+        self._sample = Sample(documents, count, *[None] * 5, kept)
+        self._words = SimpleNamespace(lengths=lengths)
         own: Any = SimpleNamespace(means=self.means)
         self._originals = lambda _: own
         self._simulated = cache(self._simulate)
@@ -49,7 +50,7 @@ class Invented(SentencesStudy):
 
     def _released_often(self, law: Any, numbers: npt.NDArray[np.int64], count: int) -> Any:
         self.made[numbers] += count
-        spread = np.geomspace(4, 0.2, 24) / np.sqrt(self._words.lengths[numbers])[:, None]  # type: ignore[union-attr]
+        spread = np.geomspace(4, 0.2, 24) / np.sqrt(self._words.lengths[numbers])[:, None]
         noise = self.generator.normal(size=(count, len(numbers), 24))
         return self.means[numbers] + noise * spread
 
@@ -75,7 +76,7 @@ def test_few_documents_are_released_as_often_as_is_worth_it() -> None:
         released[few],
         simulated[:6],
         study.means[few],
-        study._words.lengths[few],  # type: ignore[union-attr]
+        study._words.lengths[few],
     )
     before = linked(own, len(few)).mean()
     assert both[0].value > before + 0.05
