@@ -93,7 +93,7 @@ def checked(function: Callable[_P, _T]) -> Callable[_P, _T]:
 
 def _of_type(name: str, value: Any, hint: Any) -> Any:
     """Return an argument of the annotated type, which an iterator is not until it is read."""
-    options = _options(hint)
+    options = kinds_of(hint)
     items = next((one for one in options if get_origin(one) in (Sequence, Iterable)), None)
     if items is not None and (isinstance(value, Iterator | Set) or _is_array(value)):
         value = tuple(value)
@@ -121,10 +121,10 @@ def _require_path(name: str, value: str) -> None:
             raise InputError(f"{name}: {shown(value)} {problem}")
 
 
-def _options(hint: Any) -> list[Any]:
+def kinds_of(hint: Any) -> list[Any]:
     """Return the types of a union, or the one type."""
     if get_origin(hint) in (Union, types.UnionType):
-        return [one for each in get_args(hint) for one in _options(each)]
+        return [one for each in get_args(hint) for one in kinds_of(each)]
     return [hint]
 
 

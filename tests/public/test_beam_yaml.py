@@ -186,7 +186,7 @@ def test_errors_have_a_name_of_their_own() -> None:
 
 def test_the_schema_has_every_argument() -> None:
     # Kills: an argument without a type or a line, a wrapper that lacks one of its transform's, or
-    # has another default, and a transform without a wrapper.
+    # has another default or other words, and a transform without a wrapper.
     providers = yaml_provider.load_providers(str(PROVIDERS))
     (provider,) = providers
     classes = {
@@ -204,6 +204,8 @@ def test_the_schema_has_every_argument() -> None:
         assert {field.name for field in schema.fields} == {*own, "error_handling"}
         for field in schema.fields:
             assert field.description, (name, field.name)
+            own_words = " ".join(f"{made.__init__.__doc__} {wrappers._ERROR_HANDLING}".split())
+            assert " ".join(field.description.split()) in own_words, (name, field.name)
             assert field.type.WhichOneof("type_info") != "logical_type", (name, field.name)
         assert provider.description(name)
         factory = provider._transform_factories[name]
