@@ -1,4 +1,4 @@
-"""Checks of the API's arguments: their types, and ranges as those of the command line.
+"""Checks of the API's arguments, by the types and ranges that signatures declare.
 
 A caller in a notebook may give a table of private texts where a path belongs. So the types of all
 arguments are checked first, and an error shows no more of a value than `shown` does.
@@ -13,12 +13,12 @@ import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set, Sized
 from decimal import Decimal
 from fractions import Fraction
-from math import inf
 from numbers import Real
 from operator import index as whole_of
 from os import PathLike, fspath
 from typing import (
     TYPE_CHECKING,
+    Annotated,
     Any,
     Literal,
     ParamSpec,
@@ -30,6 +30,8 @@ from typing import (
     get_origin,
     get_type_hints,
 )
+
+from annotated_types import Interval
 
 from quietcorpus.transforms.errors import MOST_SHOWN, InputError, is_text, shown
 
@@ -43,9 +45,14 @@ _T = TypeVar("_T")
 Number: TypeAlias = str | int | float | Decimal | Fraction
 """A number, taken as it is written: 0.1 is exactly one tenth."""
 
+Count: TypeAlias = Annotated[int, Interval(ge=1)]
+Seed: TypeAlias = Annotated[int, Interval(ge=0)]
+Confidence: TypeAlias = Annotated[float, Interval(gt=0, lt=1)]
+Minutes: TypeAlias = Annotated[float, Interval(gt=0, le=10**7)]
+"""At most what a timer takes."""
+
 _TABLES = ("numpy", "pandas", "polars", "pyarrow", "datasets", "duckdb", "pyspark")
 _LARGEST = 10**300
-_MOST_MINUTES = 10**7  # of a timer
 _SPEC = "quietcorpus.pipelines.schema.spec"
 _NAMES: dict[Any, str] = {
     str: "a string",
@@ -66,35 +73,38 @@ class _Spec:
 
 
 def checked(function: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Return a function of the API with a check that its arguments have their annotated types.
+    """Return a function of the API with a check that its arguments are as they are annotated.
 
-    Raises InputError for one that does not. An iterator is read, and becomes a tuple.
+    Raises InputError for one that is not. An iterator is read, and becomes a tuple.
     """
     signature = inspect.signature(function)
-
-    @functools.cache
-    def hints() -> dict[str, Any]:
-        """Return the parameters' types; results name classes that need not be loaded."""
-        own = {name: one.annotation for name, one in signature.parameters.items()}
-        given = {name: hint for name, hint in own.items() if isinstance(hint, str)}
-        names = inspect.unwrap(function).__globals__ | {"Spec": _Spec}
-        return get_type_hints(types.SimpleNamespace(__annotations__=given), names)
 
     @functools.wraps(function)
     def checking(*args: _P.args, **kwargs: _P.kwargs) -> _T:
         bound = signature.bind(*args, **kwargs)
+        hints = hints_of(function)
         for name, value in bound.arguments.items():
-            if name in hints():
-                bound.arguments[name] = _of_type(name, value, hints()[name])
+            if name in hints:
+                bound.arguments[name] = _of_type(name, value, hints[name])
         return function(*bound.args, **bound.kwargs)
 
     return checking
 
 
+@functools.cache
+def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the parameters' types; results name classes that need not be loaded."""
+    own = {name: one.annotation for name, one in inspect.signature(function).parameters.items()}
+    given = {name: hint for name, hint in own.items() if isinstance(hint, str)}
+    names = inspect.unwrap(function).__globals__ | {"Spec": _Spec}
+    annotated = types.SimpleNamespace(__annotations__=given)
+    return get_type_hints(annotated, names, include_extras=True)
+
+
 def _of_type(name: str, value: Any, hint: Any) -> Any:
     """Return an argument of the annotated type, which an iterator is not until it is read."""
-    options = kinds_of(hint)
-    items = next((one for one in options if get_origin(one) in (Sequence, Iterable)), None)
+    kinds = kinds_of(hint)
+    items = next((one for one in kinds if get_origin(one) in (Sequence, Iterable)), None)
     if items is not None and (isinstance(value, Iterator | Set) or _is_array(value)):
         value = tuple(value)
     if isinstance(value, str):  # a subclass could write itself otherwise
@@ -102,11 +112,39 @@ def _of_type(name: str, value: Any, hint: Any) -> Any:
     if items is not None and _is_collection(value):
         for item in value:
             _of_type(name, item, get_args(items)[0])
-    elif not any(_fits(value, one) for one in options):
-        raise InputError(f"{name}: {_unfit(value, options)}")
-    elif any(get_origin(one) is PathLike for one in options) and isinstance(value, str | PathLike):
+    elif not any(_fits(value, one) for one in kinds):
+        raise InputError(f"{name}: {_unfit(value, kinds)}")
+    elif any(get_origin(one) is PathLike for one in kinds) and isinstance(value, str | PathLike):
         _require_path(name, fspath(value))
+    elif value is not None and (limits := limits_of(hint)):
+        whole = int in map(plain, kinds)
+        require_within(name, whole_of(value) if whole else value, limits)
     return value
+
+
+def limits_of(hint: Any) -> Any:
+    """Return the range that a type of numbers declares, an Interval, or None."""
+    declared = (one for one in kinds_of(hint) if get_origin(one) is Annotated)
+    return next((one.__metadata__[0] for one in declared), None)
+
+
+def plain(hint: Any) -> Any:
+    """Return a type without the range that it declares."""
+    return hint.__origin__ if get_origin(hint) is Annotated else hint
+
+
+def require_within(name: str, value: Any, limits: Interval) -> None:
+    """Raise InputError for a number outside a range."""
+    least, above, below, most = limits.ge, limits.gt, limits.lt, limits.le
+    if least is not None and value < least:
+        raise InputError(
+            f"{name}: {shown(value)} is {'not above zero' if least == 1 else f'below {least}'}"
+        )
+    if (above is not None and not value > above) or (below is not None and not value < below):
+        wanted = "a number above zero" if below is None else f"between {above} and {below}"
+        raise InputError(f"{name}: {shown(value)} is not {wanted}")
+    if most is not None and value > most:
+        raise InputError(f"{name}: {shown(value)} is above {most}")
 
 
 def _require_path(name: str, value: str) -> None:
@@ -130,7 +168,7 @@ def kinds_of(hint: Any) -> list[Any]:
 
 def _fits(value: object, hint: Any) -> bool:
     """Return whether a value is of a type that is neither a union nor a collection."""
-    origin = get_origin(hint) or hint
+    origin = get_origin(plain(hint)) or plain(hint)
     if origin is Literal:
         return isinstance(value, str | int | None) and value in get_args(hint)
     if origin in (Sequence, Iterable):
@@ -159,7 +197,7 @@ _CHECKS: dict[Any, Callable[[object], bool]] = {
     Callable: callable,
     bool: lambda value: isinstance(value, bool),
     int: _is_whole,
-    float: _is_number,
+    float: lambda value: isinstance(value, Real) and not isinstance(value, bool),
     Fraction: _is_number,
     _Spec: _is_spec,
 }
@@ -180,7 +218,7 @@ def _is_array(value: object) -> bool:
 
 def _unfit(value: object, options: Sequence[Any]) -> str:
     """Return the problem with a value, and the remedy."""
-    kinds = {get_origin(one) or one for one in options}
+    kinds = {get_origin(plain(one)) or plain(one) for one in options}
     known = [str(one) for each in options if get_origin(each) is Literal for one in get_args(each)]
     if known:
         return f"{shown(value)} is not known; give one of {', '.join(known)}"
@@ -213,55 +251,18 @@ def exact_numbers(numbers: Sequence[Number]) -> tuple[Fraction, ...]:
     return tuple(sorted({exact(number) for number in numbers}))
 
 
-def one_of(name: str, value: object, allowed: Sequence[str]) -> None:
-    """Raise InputError for an argument that is none of these."""
-    if value not in allowed:
-        raise InputError(f"{name}: {shown(value)} is not known; give one of {', '.join(allowed)}")
-
-
 def given_mechanism(name: str, **options: Number | None) -> WordMechanism:
     """Return a word mechanism with the options that are given; raise InputError for one not its."""
     from quietcorpus.mechanisms.words.registry import names, word_mechanism
 
-    one_of("mechanism", name, names())
+    if name not in names():
+        known = ", ".join(names())
+        raise InputError(f"mechanism: {shown(name)} is not known; give one of {known}")
     given = {key: None if number is None else exact(number) for key, number in options.items()}
     try:
         return word_mechanism(name, **given)
     except ValueError as error:
         raise InputError(str(error)) from None
-
-
-def whole(least: int = 1, most: int | None = None, /, **given: object) -> None:
-    """Raise InputError for an argument outside a range of whole numbers; None is left alone."""
-    for name, value in given.items():
-        if value is None:
-            continue
-        if not isinstance(value, SupportsIndex) or isinstance(value, bool):
-            raise InputError(f"{name}: {shown(value)} is not a whole number")
-        number = whole_of(value)
-        if number < least:
-            said = "not above zero" if least == 1 else f"below {least}"
-            raise InputError(f"{name}: {shown(number)} is {said}")
-        if most is not None and number > most:
-            raise InputError(f"{name}: {shown(number)} is above {most}")
-
-
-def above_zero(**given: float | None) -> None:
-    """Raise InputError for an argument that is not a number above zero; None is left alone."""
-    for name, value in given.items():
-        if value is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < inf:
-            raise InputError(f"{name}: {shown(value)} is not a number above zero")
-        if value > _MOST_MINUTES:
-            raise InputError(f"{name}: {shown(value)} is above {_MOST_MINUTES}")
-
-
-def between_0_and_1(**given: float) -> None:
-    """Raise InputError for an argument that is not between 0 and 1."""
-    for name, value in given.items():
-        if not 0 < value < 1:
-            raise InputError(f"{name}: {shown(value)} is not between 0 and 1")
 
 
 def tokenizer_and_language(tokenizer: str, language: str | None) -> tuple[Tokenizer, str | None]:

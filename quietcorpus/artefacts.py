@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import fspath
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from annotated_types import Interval
 
 from .arguments import (
+    Count,
+    Seed,
     checked,
     named_tokenizer,
     tokenizer_and_language,
-    whole,
 )
 from .places import Place, process_restored
 
@@ -30,7 +33,7 @@ def build_index(
     guarantee: Place | None = None,
     bits: int = 256,
     only: Literal["codes"] | None = None,
-    seed: int = 1,
+    seed: Seed = 1,
     words: Place | None = None,
     search: str | None = None,
     tokenizer: str = "unicode-words-v2",
@@ -63,7 +66,6 @@ def build_index(
     Raises:
         InputError: anything that a person can fix.
     """
-    whole(0, seed=seed)
     from quietcorpus.pipelines.prepare import word_index as job
 
     rule, spoken = tokenizer_and_language(tokenizer, language)
@@ -91,19 +93,19 @@ def build_candidates(
     source: Place,
     output: Place,
     *,
-    provenance: str,
+    provenance: Literal["public", "private"],
     text: str = "text",
     id: str | None = None,
     keep: Sequence[str] = (),
     keep_text: bool = False,
     encoder: str = "all-MiniLM-L6-v2",
     language: str = "en",
-    candidates: int = 5_000,
-    clusters: int = 50,
-    projections: int = 100,
-    least_sentences: int = 8,
-    most_sentences: int = 64,
-    seed: int = 1,
+    candidates: Count = 5_000,
+    clusters: Annotated[int, Interval(ge=2)] = 50,
+    projections: Annotated[int, Interval(ge=1, le=1000)] = 100,
+    least_sentences: Count = 8,
+    most_sentences: Annotated[int, Interval(ge=1, le=1000)] = 64,
+    seed: Seed = 1,
     progress: bool = False,
 ) -> CandidatesManifest:
     """Make candidates of public documents, for `kind: sentence-embeddings`, on Ray.
@@ -112,11 +114,12 @@ def build_candidates(
         source: a file, a glob or a saved Hugging Face dataset, of Parquet, Arrow, JSON Lines, CSV
             or text.
         output: an empty place for the candidates.
-        provenance: of the documents and of the encoder's training data; it must be public.
+        provenance: the provenance of the documents and of the encoder's training data; it must be
+            public.
         text: the column of the text.
         id: a column of unique ids, by which candidates can be named.
-        keep: columns that are kept beside each candidate, with its id, in `documents.parquet`.
-        keep_text: keep the text, too, as `text`: releases can then carry it.
+        keep: a column that is kept beside each candidate, with its id, in `documents.parquet`.
+        keep_text: keep the text, too, in its column "text": releases can then carry it.
         encoder: a folder, or the name, of a sentence-transformers model.
         language: the language of the text, as a code.
         candidates: the number of candidates.
@@ -130,10 +133,6 @@ def build_candidates(
     Raises:
         InputError: anything that a person can fix.
     """
-    whole(candidates=candidates, least_sentences=least_sentences)
-    whole(2, clusters=clusters)
-    whole(1, 1000, projections=projections, most_sentences=most_sentences)
-    whole(0, seed=seed)
     from quietcorpus.pipelines.prepare import candidates as job
 
     return job.build(
@@ -159,7 +158,7 @@ def build_candidates(
 @checked
 @process_restored()
 def build_vocabulary(
-    output: Place, language: str, *, words: int | None = None, tokenizer: str | None = None
+    output: Place, language: str, *, words: Count | None = None, tokenizer: str | None = None
 ) -> dict[str, Any]:
     """Make a public vocabulary: the most frequent words of a language, as wordfreq has them.
 
@@ -179,7 +178,6 @@ def build_vocabulary(
     Raises:
         InputError: anything that a person can fix.
     """
-    whole(words=words)
     from quietcorpus.indexes.tokens.tokenizers import ICU_WORDS_NAME, UNICODE_WORDS, Tokenizer
     from quietcorpus.pipelines.init.proposal import RULES
 
@@ -196,13 +194,13 @@ def build_pool(
     source: Place,
     output: Place,
     *,
-    provenance: str,
+    provenance: Literal["public", "private"],
     text: str = "text",
     encoder: str = "all-MiniLM-L6-v2",
     tokenizer: str = "unicode-words-v2",
     language: str | None = None,
     search: str | None = None,
-    seed: int = 1,
+    seed: Seed = 1,
     progress: bool = False,
 ) -> PoolManifest:
     """Make a pool of public texts, for `kind: public-texts`, in this process.
@@ -211,7 +209,8 @@ def build_pool(
         source: a file, a glob or a saved Hugging Face dataset, of Parquet, Arrow, JSON Lines, CSV
             or text.
         output: an empty place for the pool.
-        provenance: of the documents and of the encoder's training data; it must be public.
+        provenance: the provenance of the documents and of the encoder's training data; it must be
+            public.
         text: the column of the text.
         encoder: a folder, or the name, of a sentence-transformers model, or `lsa`: one by the
             texts' own words, which the pool carries.
@@ -227,7 +226,6 @@ def build_pool(
     Raises:
         InputError: anything that a person can fix.
     """
-    whole(0, seed=seed)
     from quietcorpus.pipelines.prepare import pool as job
 
     rule, spoken = tokenizer_and_language(tokenizer, language)
@@ -263,7 +261,7 @@ def narrow_pool(
 
     Args:
         release: the folder of the release, or its URI.
-        pool: the pool that it was made from, which has lists.
+        pool: the pool that the release was made from, which has lists.
         output: an empty place for the narrowed pool.
         encoder: a folder, or the name, of a sentence-transformers model, or `lsa`: one by the
             texts' own words, which the pool carries.

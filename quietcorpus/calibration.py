@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import fspath
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+
+from annotated_types import Interval
 
 from .arguments import (
+    Confidence,
+    Count,
     Number,
-    between_0_and_1,
+    Seed,
     checked,
     exact,
     exact_numbers,
     given_mechanism,
     named_tokenizer,
-    whole,
 )
 from .places import Place, absolute, process_restored
 
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from quietcorpus.pipelines.kinds.bag_of_words.calibrate import Calibrated
     from quietcorpus.pipelines.kinds.sentence_embeddings.calibrate import CalibratedEmbedding
 
+Draws: TypeAlias = Annotated[int, Interval(ge=1, le=1_000_000)]
 TriedMap: TypeAlias = Literal["frequency", "random", "none"]
 """A compression map that `calibrate_bags` can try."""
 
@@ -34,22 +38,22 @@ def calibrate_words(
     *,
     mechanism: str,
     epsilons: Sequence[Number],
-    words: int | None = 10_000,
-    draws: int = 1000,
+    words: Count | None = 10_000,
+    draws: Draws = 1000,
     weights: Place | None = None,
     eta: Number = "0.05",
     unchanged_at_most: Number | None = None,
-    set_size_at_least: int | None = None,
+    set_size_at_least: Annotated[int, Interval(ge=2)] | None = None,
     share: Number = "0.95",
-    confidence: float = 0.95,
-    seed: int = 1,
+    confidence: Confidence = 0.95,
+    seed: Seed = 1,
     engine: Literal["local", "ray"] = "local",
-    workers: int | None = None,
+    workers: Count | None = None,
     progress: bool = False,
     search: str | None = None,
     document_epsilon: Number | None = None,
     document_delta: Number | None = None,
-    document_words: int | None = None,
+    document_words: Count | None = None,
     truncation: Number | None = None,
     tuning: Number | None = None,
 ) -> dict[str, Any]:
@@ -57,10 +61,10 @@ def calibrate_words(
 
     Args:
         index: a word index.
-        output: an empty place for the results.
+        output: an empty place for the results: a folder or an object-store URI.
         mechanism: the mechanism to measure: `madlib`, `vickrey`, `brr`, `tem` or `exponential`.
-        epsilons: the grid of values, each per unit of distance.
-        words: the number of words to measure; None for all.
+        epsilons: the grid of values, such as 6,8,10,14,20, each per unit of distance.
+        words: the number of words to measure; all of them for None, or for `all` in a command.
         draws: the number of draws for each word and epsilon.
         weights: Parquet of term and weight, to draw words by; it must be public.
         eta: the share of a word's outputs that S_w may leave out: S_w holds 1 - eta of them.
@@ -68,19 +72,19 @@ def calibrate_words(
         set_size_at_least: solve for epsilon: S_w is at least this.
         share: the share of the words for which this must hold.
         confidence: the confidence of the solution.
-        seed: equal seeds give equal numbers.
-        engine: threads, or Ray.
-        workers: the number of threads or processes here; None for one per processor.
+        seed: the seed of all draws; equal seeds give equal numbers.
+        engine: threads, or Ray: the cluster of RAY_ADDRESS, else one on this machine.
+        workers: the number of threads or processes here; by default, one per processor.
         progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
-        search: the engine that a release would use, as in `faiss-ivf:probes=32`; None for exact.
-            One that searches vectors is also compared with exact search, at every epsilon: how
-            often it finds the nearest word, and how fast. Speeds differ from run to run.
+        search: the engine that a release would use, such as `faiss-ivf:probes=32`; by default,
+            exact. One that searches vectors is also compared with exact search, at every epsilon:
+            how often it finds the nearest word, and how fast. Speeds differ from run to run.
         document_epsilon: solve for the epsilon of a word that keeps whole documents to this one, at
             `document_delta`, whichever of their words are replaced; the three go together.
-        document_delta: above 0 and below 1/10.
+        document_delta: the delta of `document_epsilon`, above 0 and below 1/10.
         document_words: the most released words that such a document has.
-        truncation: for `tem`, the distance beyond which all words are equally likely; None for the
-            one that follows from each epsilon.
+        truncation: for `tem`, the distance beyond which all words are equally likely; by default,
+            the one that follows from each epsilon.
         tuning: for `vickrey`, which needs it: how much the second nearest word is preferred, above
             0 and at most 1.
 
@@ -90,12 +94,6 @@ def calibrate_words(
     Raises:
         InputError: anything that a person can fix.
     """
-    whole(words=words, workers=workers)
-    whole(1, 1_000_000, draws=draws)
-    whole(2, set_size_at_least=set_size_at_least)
-    whole(document_words=document_words)
-    whole(0, seed=seed)
-    between_0_and_1(confidence=confidence)
     from quietcorpus.evaluation.demands import demanded
     from quietcorpus.indexes.search.protocol import EXACT
     from quietcorpus.pipelines.kinds.words import calibrate as job
@@ -143,11 +141,11 @@ def compare_indexes(
     output: Place,
     *,
     epsilons: Sequence[Number],
-    words: int | None = 10_000,
-    draws: int = 1000,
+    words: Count | None = 10_000,
+    draws: Draws = 1000,
     eta: Number = "0.05",
-    seed: int = 1,
-    workers: int | None = None,
+    seed: Seed = 1,
+    workers: Count | None = None,
     progress: bool = False,
 ) -> dict[str, Any]:
     """Measure the effect of Madlib on the words that two indexes share, in each of them.
@@ -155,13 +153,14 @@ def compare_indexes(
     Args:
         first: a word index with vectors, A.
         second: one of other vectors, B.
-        output: an empty place for the results.
+        output: an empty place for the results: a folder or an object-store URI.
         epsilons: the grid of values for both, each per unit of distance.
-        words: the number of common words to measure; None for all.
+        words: the number of common words to measure; all of them for None, or for `all` in a
+            command.
         draws: the number of draws for each embedding, word and epsilon.
         eta: the share of a word's outputs that S_w may leave out: S_w holds 1 - eta of them.
-        seed: equal seeds give equal numbers.
-        workers: the number of threads; None for one per processor.
+        seed: the seed of all draws; equal seeds give equal numbers.
+        workers: the number of threads; by default, one per processor.
         progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
 
     Returns:
@@ -170,9 +169,6 @@ def compare_indexes(
     Raises:
         InputError: anything that a person can fix.
     """
-    whole(words=words, workers=workers)
-    whole(1, 1_000_000, draws=draws)
-    whole(0, seed=seed)
     from quietcorpus.pipelines.kinds.words import compare as job
     from quietcorpus.pipelines.kinds.words.compare_report import ComparisonSettings
     from quietcorpus.transforms.artefacts.folders import IndexSource
@@ -198,15 +194,15 @@ def calibrate_bags(
     vocabulary: Place | None = None,
     histogram: Place | None = None,
     epsilons: Sequence[Number],
-    bins: Sequence[int] = (100, 200, 400, 800, 1600),
+    bins: Sequence[Count] = (100, 200, 400, 800, 1600),
     maps: Sequence[TriedMap] = ("frequency",),
     tokenizer: str = "unicode-words-v2",
     language: str | None = None,
     text: str = "text",
-    documents: int | None = None,
+    documents: Count | None = None,
     histogram_epsilon: Number = "0.5",
-    runs: int = 5,
-    seed: int = 1,
+    runs: Annotated[int, Interval(ge=2)] = 5,
+    seed: Seed = 1,
     progress: bool = False,
 ) -> Calibrated:
     """Find the map and number of bins that serve a budget best, for `reconstruct`.
@@ -214,15 +210,15 @@ def calibrate_bags(
     Args:
         source: public documents.
         vocabulary: the vocabulary of the planned release: text with one term per line, or Parquet.
-        histogram: instead of both: a release whose vocabulary has weights.
+        histogram: instead of `source` and `vocabulary`: a release whose vocabulary has weights.
         epsilons: the documents' epsilons, divided by N.
         bins: numbers of bins to try; those above the number of words are left out.
-        maps: the maps to try; `none` has a bin for every term.
+        maps: a map to try; `none` has a bin for every term.
         tokenizer: the rule by which the planned release finds words, as in a spec.
-        language: of `icu-words-v2`: the language of the texts, as a code.
+        language: the language of the texts, as a code, for `icu-words-v2` alone.
         text: the column of the text.
-        documents: the number of documents that will be released; None for all there are. All of
-            them, times the number of bins, must fit in memory.
+        documents: the number of documents that will be released; by default, all there are. All
+            of them, times the number of bins, must fit in memory.
         histogram_epsilon: the histogram's epsilon, also divided by N.
         runs: the number of runs, each with fresh noise.
         seed: the seed of the noise.
@@ -231,11 +227,6 @@ def calibrate_bags(
     Raises:
         InputError: anything that a person can fix.
     """
-    for number in bins:
-        whole(bins=number)
-    whole(documents=documents)
-    whole(2, runs=runs)
-    whole(0, seed=seed)
     from quietcorpus.indexes.maps.compression import Method
     from quietcorpus.pipelines.kinds.bag_of_words import calibrate as job
     from quietcorpus.pipelines.kinds.bag_of_words.calibrate import documents_of
@@ -271,8 +262,8 @@ def calibrate_sentences(
     epsilons: Sequence[Number],
     text: str = "text",
     encoder: str = "all-MiniLM-L6-v2",
-    documents: int = 200,
-    seed: int = 1,
+    documents: Annotated[int, Interval(ge=10)] = 200,
+    seed: Seed = 1,
     progress: bool = False,
 ) -> list[CalibratedEmbedding]:
     """Measure how close releases come to public documents that are not candidates.
@@ -295,8 +286,6 @@ def calibrate_sentences(
     Raises:
         InputError: anything that a person can fix.
     """
-    whole(10, documents=documents)
-    whole(0, seed=seed)
     from quietcorpus.pipelines.kinds.sentence_embeddings import calibrate as job
     from quietcorpus.transforms.artefacts.encoder import EncoderSource
     from quietcorpus.transforms.artefacts.folders import CandidatesSource

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from annotated_types import Interval
 
 from quietcorpus.transforms.errors import InputError
 
-from .arguments import between_0_and_1, checked, whole
+from .arguments import Confidence, Count, Seed, checked
 from .places import Place, absolute, process_restored
 
 if TYPE_CHECKING:
@@ -20,15 +22,15 @@ def audit(
     spec: Place | Mapping[str, Any] | Spec,
     *,
     output: Place | None = None,
-    draws: int = 100_000,
-    confidence: float = 0.9999,
+    draws: Annotated[int, Interval(ge=100, le=100_000_000)] = 100_000,
+    confidence: Confidence = 0.9999,
     progress: bool = False,
 ) -> dict[str, Any]:
     """Compare the privacy loss of a spec's mechanisms with their guarantees. No corpus is read.
 
     Args:
         spec: a YAML file, its content, or a checked spec.
-        output: an empty place for `audit.json`; None writes nothing.
+        output: an empty place for audit.json; by default, nothing is written.
         draws: the number of draws for each input, in the audits that draw.
         confidence: the probability that correct mechanisms pass all audits together.
         progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
@@ -39,8 +41,6 @@ def audit(
     Raises:
         InputError: anything that a person can fix.
     """
-    whole(100, 100_000_000, draws=draws)
-    between_0_and_1(confidence=confidence)
     from quietcorpus.pipelines.audit.audit import audit as job
     from quietcorpus.pipelines.schema.loading import as_spec
     from quietcorpus.pipelines.terminal.progress import Steps
@@ -57,10 +57,10 @@ def canaries(
     spec: Place | Mapping[str, Any] | Spec,
     *,
     output: Place | None = None,
-    canaries: int = 1_000,
-    runs: int = 3,
-    confidence: float = 0.9999,
-    workers: int = 1,
+    canaries: Annotated[int, Interval(ge=16, le=1_000_000)] = 1_000,
+    runs: Annotated[int, Interval(ge=1, le=100)] = 3,
+    confidence: Confidence = 0.9999,
+    workers: Count = 1,
     beam_options: Iterable[str] = (),
     work: Place | None = None,
     progress: bool = False,
@@ -71,7 +71,7 @@ def canaries(
 
     Args:
         spec: a YAML file, its content, or a checked spec.
-        output: an empty place for `canaries.json`; None writes nothing.
+        output: an empty place for canaries.json; by default, nothing is written.
         canaries: the number of canaries in each run.
         runs: the number of runs, each a whole release.
         confidence: the probability, at least, that a release which keeps its promise passes.
@@ -88,10 +88,6 @@ def canaries(
         InputError: anything that a person can fix.
         StageError: a failure of a worker or an engine.
     """
-    whole(16, 1_000_000, canaries=canaries)
-    whole(1, 100, runs=runs)
-    whole(workers=workers)
-    between_0_and_1(confidence=confidence)
     from quietcorpus.pipelines.canaries import canaries as job
     from quietcorpus.pipelines.schema.loading import as_spec
 
@@ -115,7 +111,7 @@ def check_provenance(
     report: Place,
     public: Sequence[Place] = (),
     text: str = "text",
-    accept: int = 0,
+    accept: Annotated[int, Interval(ge=0)] = 0,
     progress: bool = False,
 ) -> dict[str, Any]:
     """Compare a spec's corpus with the texts that its release takes to be public.
@@ -127,8 +123,8 @@ def check_provenance(
     Args:
         spec: a YAML file, its content, or a checked spec.
         report: a path on this machine for the report, which only its owner can read.
-        public: files, globs or saved datasets of further texts that are said to be public.
-        text: their column of texts.
+        public: a file, a glob or a saved dataset of further texts that are said to be public.
+        text: the column of the texts of `public`.
         accept: the number of texts that may be found in the corpus.
         progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
 
@@ -139,7 +135,6 @@ def check_provenance(
         InputError: anything that a person can fix.
         StageError: the corpus changed while it was read, or a store does not answer.
     """
-    whole(0, accept=accept)
     from quietcorpus.pipelines.provenance import provenance as job
     from quietcorpus.pipelines.schema.loading import as_spec
     from quietcorpus.pipelines.terminal.progress import Steps
@@ -173,12 +168,12 @@ def evaluate(
     public_text: Place | None = None,
     reference_text: Place | None = None,
     neighbours_of: Sequence[str] | None = None,
-    documents: int = 5_000,
-    draws: int | None = None,
+    documents: Annotated[int, Interval(ge=50)] = 5_000,
+    draws: Count | None = None,
     sweep: Mapping[str, Sequence[object]] | None = None,
     compare: Place | None = None,
-    seed: int = 1,
-    workers: int = 1,
+    seed: Seed = 1,
+    workers: Count = 1,
     audits: bool = True,
     topics: bool = False,
     progress: bool = False,
@@ -193,7 +188,7 @@ def evaluate(
         against: the corpus: a path, a glob or a URI.
         output: a place for the report, inside the trust boundary.
         spec: the file that describes the release, for further draws, attacks and sweeps.
-        text: the corpus's column of texts; by default the spec's, or `text`.
+        text: the corpus's column of texts; by default the spec's, or "text".
         id: the corpus's column of ids; by default the spec's, if there is one.
         label: the corpus's column of classes, for classifiers to learn.
         user: the corpus's column of authors, for attacks to infer.
@@ -215,8 +210,8 @@ def evaluate(
         seed: the seed of the sample.
         workers: the number of processes on this machine, by Ray.
         audits: whether to audit the spec as well.
-        topics: whether to write the release's topics beside the corpus's own, in words, to
-            `topics.json` in the same place (only for bags of words).
+        topics: write the release's topics beside the corpus's own, in words, to
+            topics.json in the same place (only for bags of words): as private as the corpus.
         progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
 
     Returns:
@@ -225,9 +220,6 @@ def evaluate(
     Raises:
         InputError: anything that a person can fix.
     """
-    whole(50, documents=documents)
-    whole(draws=draws, workers=workers)
-    whole(0, seed=seed)
     if isinstance(neighbours_of, str):
         raise InputError("neighbours_of: give a list of words")
     from quietcorpus.pipelines.evaluate import evaluate as job

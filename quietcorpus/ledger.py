@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from os import fspath
 from typing import TYPE_CHECKING, Any
 
-from .arguments import checked
+from .arguments import Count, checked
 from .places import Place, absolute, process_restored
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def verify(
         place: the ledger's place.
         public_key: a PEM file of a key that must have signed the ledger, besides those that the
             environment names.
-        expected_head: the `head` that an earlier call returned.
+        expected_head: the `head` that an earlier `quietcorpus ledger verify` found.
 
     Raises:
         InputError: a record was changed or cut off, or the ledger is signed by another key.
@@ -101,7 +101,8 @@ def sign(place: Place, *, expected_head: str | None = None) -> str:
 
     Args:
         place: the ledger's place.
-        expected_head: the `head` that `verify` has returned; refused if anything came after it.
+        expected_head: the `head` that `quietcorpus ledger verify` found; refused if anything came
+            after it.
 
     Raises:
         InputError: it is signed already, or is not as expected, or no key is named.
@@ -139,7 +140,7 @@ def change_caps(place: Place, caps: Place | Mapping[str, Any], reason: str) -> d
     Args:
         place: the ledger's place.
         caps: a YAML file, or its content, as for `init`, with the caps of all accounts.
-        reason: kept in the ledger.
+        reason: the reason, which the ledger keeps.
 
     Raises:
         InputError: the ledger is not signed, a cap is below what is used, or of a filter.
@@ -168,7 +169,7 @@ def plan(specs: Sequence[Place]) -> list[dict[str, Any]]:
 
 @checked
 @process_restored()
-def schedule(spec: Place, releases: int) -> dict[str, Any]:
+def schedule(spec: Place, releases: Count) -> dict[str, Any]:
     """Compute what each of this many releases of a spec may spend, under each kind of account.
 
     This writes nothing, and does not count what is spent already. For each of the `accounts` of the
@@ -192,7 +193,7 @@ def release_reservation(place: Place, release: str, reason: str) -> None:
     Args:
         place: the ledger's place.
         release: the release's id.
-        reason: kept in the ledger.
+        reason: the reason, which the ledger keeps.
     """
     _opened(place, "write").cancel(release, reason)
 

@@ -88,14 +88,15 @@ class Privatizer:
         Args:
             index: a folder of this machine, as `quietcorpus index build` makes it.
             mechanism: `madlib`, `vickrey`, `brr`, which reads codes alone, `tem` or `exponential`.
-            epsilon: per unit of distance, of every word, or of a text's words together.
+            epsilon: the epsilon of every word, or of a text's words together, per unit of distance.
             per: whether each word has the whole of epsilon, or a text's words share it equally.
             out_of_vocabulary: leave out a word that the index lacks, or put a random word there.
-            truncation: for `tem`, the distance beyond which all words are equally likely; None for
-                the one that follows from epsilon.
+            truncation: for `tem`, the distance beyond which all words are equally likely; by
+                default, the one that follows from epsilon.
             tuning: for `vickrey`, which needs it: how much the second nearest word is preferred,
                 above 0 and at most 1.
-            accept: risks that are refused unless they are named here: `unchanged-words`.
+            accept: a risk that is refused unless it is named here: `unchanged-words`, more than
+                nine in ten words that come back unchanged.
 
         Raises:
             InputError: anything that a person can fix.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from os import fspath
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from .arguments import checked, whole
+from annotated_types import Interval
+
+from .arguments import checked
 from .places import Place, absolute, process_restored
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ def propose_spec(
     text: str | None = None,
     id: str | None = None,
     user: str | None = None,
-    users: int | None = None,
+    users: Annotated[int, Interval(ge=2)] | None = None,
     label: str | None = None,
     language: str | None = None,
     output: Place | None = None,
@@ -37,7 +39,8 @@ def propose_spec(
     Args:
         corpus: a file or a glob.
         want: the content of the release.
-        protect: the unit that the guarantee hides; needed for text, and decided for all others.
+        protect: the unit that the guarantee hides; needed for text (words, documents or users), and
+            decided for all else.
         text: the column of the texts; by default, the one with the most words.
         id: a column that never repeats; by default, one that is named as an id.
         user: the column that names users; by default, one with such a name.
@@ -45,7 +48,7 @@ def propose_spec(
         label: a column to copy as it is: nothing protects it.
         language: the texts' language, as a code; by default, the one that their script or their
             frequent words suggest.
-        output: the file to write, which must not exist; None writes none.
+        output: the file to write, which must not exist; by default, none.
 
     Raises:
         InputError: anything that a person can fix.
@@ -54,7 +57,6 @@ def propose_spec(
     from quietcorpus.pipelines.init.proposal import propose
     from quietcorpus.transforms.errors import InputError
 
-    whole(2, users=users)
     protected = unit(Wanted(want), None if protect is None else Protected(protect))
     place = fspath(corpus)
     escape = escape_of(absolute(place))

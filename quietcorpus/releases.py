@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from quietcorpus.pipelines.environment.process import uncollected
 from quietcorpus.transforms.errors import InputError
 
-from .arguments import above_zero, checked, whole
+from .arguments import Count, Minutes, checked
 from .places import Place, absolute, process_restored
 
 _LOGGER = logging.getLogger("quietcorpus.verify")
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 def release(
     spec: Place | Mapping[str, Any] | Spec,
     *,
-    workers: int = 1,
+    workers: Count = 1,
     beam_options: Iterable[str] = (),
     if_exists: Literal["refuse", "ok"] = "refuse",
     strict: bool = False,
     progress: bool = False,
     on_publishing: Callable[[], None] | None = None,
     summary: Place | None = None,
-    deadline: float | None = None,
-    worker_timeout: float = 10.0,
+    deadline: Minutes | None = None,
+    worker_timeout: Minutes = 10.0,
 ) -> Card:
     """Make the release that a spec describes, and publish it once it is complete.
 
@@ -44,20 +44,20 @@ def release(
         workers: the number of processes on this machine.
         beam_options: Beam's own options, in the form that its command line takes, for any other
             engine, such as `["--runner=DataflowRunner", "--project=..."]`.
-        if_exists: `ok` returns the card of a complete release of the same id, mechanism and columns
-            that is already at the output; its input is not compared.
+        if_exists: whether to refuse an output that holds a complete release of the same id,
+            mechanism and columns, or to return its card (`ok`); its input is not compared.
         strict: refuse a guarantee that means little, and anything else that a run warns of before
-            it begins.
+            it begins. A release that exists is not checked.
         progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
         on_publishing: called just before publication; afterwards the release may exist. An error
             before it leaves nothing published. When `release` returns a card, `on_publishing` was
             called if and only if that call made the release.
         summary: a place outside the output for a summary of this run, however it ends: how, why,
             and at what cost. It replaces the summary of an earlier run.
-        deadline: minutes until publication, after which the run is interrupted and raises
-            `Unavailable`; only in the main thread.
+        deadline: minutes until publication, after which the run is interrupted and fails with
+            `Unavailable` (exit code 1); only in the main thread.
         worker_timeout: minutes that a job on a cluster waits for a first worker, or for another
-            one once all are lost, before it raises `Unavailable`.
+            one once all are lost, before it fails with `Unavailable` (exit code 1).
 
     Returns:
         The card, with the content of `release.json`.
@@ -67,7 +67,6 @@ def release(
         StageError: a failure of a worker or an engine; `Unavailable` where another try may help.
         GraphIsValid: `beam_options` ask for a dry run, and the job's graph is valid.
     """
-    above_zero(deadline=deadline, worker_timeout=worker_timeout)
     from quietcorpus.pipelines.runners.local_workers import server_ahead
 
     options = tuple(beam_options)
@@ -117,7 +116,7 @@ def release(
 def dry_run(
     spec: Place | Mapping[str, Any] | Spec,
     *,
-    workers: int = 1,
+    workers: Count = 1,
     beam_options: Iterable[str] = (),
     if_exists: Literal["refuse", "ok"] = "refuse",
     strict: bool = False,
@@ -161,7 +160,7 @@ def release_claim(output: Place, reason: str) -> list[str]:
 
     Args:
         output: the place where the release was to be.
-        reason: kept in the log.
+        reason: the reason, which the log keeps.
 
     Raises:
         InputError: there is nothing to release, or a release.
@@ -269,7 +268,7 @@ def export_card(
             `croissant`, metadata that loaders read (JSON-LD, version 1.1); `sp800-226`, the
             components of NIST's guidelines (Markdown); `datasheet` (Markdown).
         curator: the publisher of the release, which no card names; needed for `registry`.
-        curator_type: the type of that party; needed for `registry`.
+        curator_type: the type of the curator; needed for `registry`.
         use: the purpose of the release; needed for `registry`.
         region: the region of the documents, or the one whose law applies; needed for `registry`.
 
@@ -288,7 +287,7 @@ def reconstruct(
     release: Place,
     output: Place,
     *,
-    factors: int = 30,
+    factors: Count = 30,
     engine: Literal["local", "ray"] = "local",
     progress: bool = False,
     on_publishing: Callable[[], None] | None = None,
@@ -310,7 +309,6 @@ def reconstruct(
         InputError: anything that a person can fix.
         StageError: a worker ended.
     """
-    whole(factors=factors)
     from quietcorpus.pipelines.kinds.bag_of_words.reconstruct.reconstruct import reconstruct as make
 
     return make(
@@ -330,7 +328,7 @@ def vary(
     output: Place,
     command: Sequence[str],
     *,
-    minutes: float = 60,
+    minutes: Minutes = 60,
     progress: bool = False,
     on_publishing: Callable[[], None] | None = None,
 ) -> Card:
@@ -345,7 +343,7 @@ def vary(
         release: the release's place.
         output: the place for the new release.
         command: the program and its arguments; they stand on the card.
-        minutes: how long the command may run, above 0.
+        minutes: the time after which the command is ended.
         progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
         on_publishing: called just before publication; afterwards the new release may exist.
 
@@ -353,7 +351,6 @@ def vary(
         InputError: anything that a person can fix, such as a command that fails.
         StageError: the command takes too long.
     """
-    above_zero(minutes=minutes)
     from quietcorpus.pipelines.kinds.public_texts.vary import vary as make
 
     if isinstance(command, str):

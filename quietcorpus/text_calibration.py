@@ -5,23 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from os import fspath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from annotated_types import Interval
 
 from quietcorpus.transforms.errors import InputError
 
 from .arguments import (
+    Count,
     Number,
-    between_0_and_1,
+    Seed,
     checked,
     exact,
     exact_numbers,
-    one_of,
-    whole,
+    require_within,
 )
 from .places import Place, absolute, process_restored
 
 if TYPE_CHECKING:
     from quietcorpus.pipelines.kinds.public_texts.calibrate_report import CalibratedVotes
+
+_SHARE = Interval(gt=0, lt=1)
 
 
 @checked
@@ -32,14 +36,14 @@ def calibrate_public_texts(
     pools: Sequence[Place],
     epsilons: Sequence[Number],
     delta: Number | None = None,
-    noise: str = "gaussian",
-    nearest: Sequence[int] = (20, 100, 500),
+    noise: Literal["gaussian", "geometric"] = "gaussian",
+    nearest: Sequence[Count] = (20, 100, 500),
     label: str | None = None,
     text: str = "text",
     encoder: str = "all-MiniLM-L6-v2",
-    documents: int | None = None,
-    runs: int = 5,
-    seed: int = 1,
+    documents: Count | None = None,
+    runs: Annotated[int, Interval(ge=2)] = 5,
+    seed: Seed = 1,
     rounds: Number | None = None,
     progress: bool = False,
 ) -> CalibratedVotes:
@@ -47,39 +51,38 @@ def calibrate_public_texts(
 
     Args:
         source: public documents like those that will be released, and not of a pool.
-        pools: the places of pools.
-        epsilons: of a document.
-        delta: of the release; None with geometric noise alone.
+        pools: a pool to try.
+        epsilons: the epsilons of a document.
+        delta: the delta of the release, for Gaussian noise alone.
         noise: `gaussian`, or `geometric`, whose delta is zero.
         nearest: numbers of texts that a document votes for.
         label: the column of a label, which becomes the release's strata: settings are then compared
             by what a classifier learns, and otherwise by distances.
         text: the column of the text.
-        encoder: of pools that carry none: a folder, or the name, of a sentence-transformers model.
-        documents: the number of documents that will be released; None for half of those here.
+        encoder: the encoder of pools that carry none: a folder, or the name, of a
+            sentence-transformers model.
+        documents: the number of documents, or users, that will be released; by default, half of
+            those here.
         runs: the number of runs, each with another split of the documents and fresh noise.
         seed: the seed of splits and noise.
         rounds: a share of epsilon: two releases are tried as well, of which the first has that
-            share, and narrows a pool that has lists; None for one release alone.
+            share, and narrows a pool that has lists.
         progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
 
     Raises:
         InputError: anything that a person can fix.
     """
-    whole(documents=documents)
-    whole(2, runs=runs)
-    whole(0, seed=seed)
     from quietcorpus.pipelines.kinds.public_texts.spec import MOST_NEAREST
     from quietcorpus.transforms.errors import require_installed
 
     for number in nearest:
-        whole(1, MOST_NEAREST, nearest=number)
+        require_within("nearest", number, Interval(le=MOST_NEAREST))
     given = {"pools": pools, "epsilons": epsilons, "nearest": nearest}
     if none := next((name for name, values in given.items() if not values), None):
         raise InputError(f"{none}: none is given; give one or more")
     exact_delta = _delta_of(noise, delta)
     if rounds is not None:
-        between_0_and_1(rounds=float(exact(rounds)))
+        require_within("rounds", exact(rounds), _SHARE)
     require_installed("dp_accounting", "flint", key="pools", extra="public-texts")
     require_installed("sklearn", extra="evaluate")
     from quietcorpus.pipelines.kinds.public_texts import calibrate as job
@@ -107,12 +110,11 @@ def calibrate_public_texts(
 
 def _delta_of(noise: str, delta: Number | None) -> Fraction | None:
     """Return the delta; raise InputError for one that the noise lacks, or does not have."""
-    one_of("noise", noise, ("gaussian", "geometric"))
     if (delta is None) != (noise == "geometric"):
         raise InputError(
             "delta: Gaussian noise needs it, and no other takes it; give it, or geometric noise"
         )
     if delta is None:
         return None
-    between_0_and_1(delta=float(exact(delta)))
+    require_within("delta", exact(delta), _SHARE)
     return exact(delta)

@@ -3,87 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, get_args
+from typing import Any
 
 import click
 
 import quietcorpus as qc
-from quietcorpus.mechanisms.words.registry import names
 
-from ..calibration import TriedMap
-from .command import (
-    DeltaNumber,
-    Number,
-    Numbers,
-    Wholes,
-    command,
-    draws_option,
-    engine_option,
-    eta_option,
-    new_place_option,
-    noise_option,
-    quiet_option,
-    seed_option,
-    text_option,
-    tokenizer_options,
-    words_option,
-    workers_option,
+from .command import command
+
+
+@command(
+    "bag-of-words",
+    of=lambda: qc.calibrate_bags,
+    flags={"maps": "--map"},
+    short_help="Find the best map and number of bins, on public text.",
 )
-
-
-@command("bag-of-words", short_help="Find the best map and number of bins, on public text.")
 @click.argument("source", required=False)
-@click.option(
-    "--vocabulary",
-    help="The vocabulary of the planned release: text with one term per line, or Parquet.",
-)
-@click.option("--histogram", help="Instead of SOURCE: a release whose vocabulary has weights.")
-@click.option(
-    "--epsilons",
-    required=True,
-    type=Numbers(),
-    help="The documents' epsilons, divided by N, such as 0.5,1,2.",
-)
-@click.option(
-    "--bins",
-    default="100,200,400,800,1600",
-    show_default=True,
-    type=Wholes(),
-    help="The numbers of bins to try; those above the number of words are left out.",
-)
-@click.option(
-    "--map",
-    "maps",
-    multiple=True,
-    default=["frequency"],
-    show_default=True,
-    type=click.Choice(get_args(TriedMap)),
-    help="A map to try; may be given again. `none` has a bin for every term.",
-)
-@tokenizer_options("SOURCE")
-@text_option
-@click.option(
-    "--documents",
-    type=click.IntRange(1),
-    help="The number of documents that will be released; by default, all of SOURCE or of the "
-    "histogram. All of them, times the number of bins, must fit in memory.",
-)
-@click.option(
-    "--histogram-epsilon",
-    default="0.5",
-    show_default=True,
-    type=Number(),
-    help="The histogram's epsilon, also divided by N.",
-)
-@click.option(
-    "--runs",
-    default=5,
-    show_default=True,
-    type=click.IntRange(2),
-    help="The number of runs, each with fresh noise.",
-)
-@seed_option("the noise")
-@quiet_option
 def calibrate_bags(source: str | None, **given: Any) -> Iterator[str]:
     """Find the best map and number of bins for a budget, with `quietcorpus reconstruct` in mind.
 
@@ -102,24 +37,12 @@ def calibrate_bags(source: str | None, **given: Any) -> Iterator[str]:
 
 @command(
     "compare",
+    of=lambda: qc.compare_indexes,
     short_help="Compare the effect of an epsilon on two indexes' common words.",
     note="; nothing was written",
 )
 @click.argument("first", metavar="A")
 @click.argument("second", metavar="B")
-@click.option(
-    "--epsilons",
-    required=True,
-    type=Numbers(),
-    help="The grid of values for both, such as 6,8,10,14,20, each per unit of distance.",
-)
-@new_place_option
-@words_option
-@draws_option
-@eta_option
-@seed_option("all draws")
-@workers_option
-@quiet_option
 def calibrate_compare(first: str, second: str, output: str, **given: Any) -> Iterator[str]:
     """Measure what Madlib does to the words that the indexes A and B share, in each of them.
 
@@ -137,58 +60,13 @@ def calibrate_compare(first: str, second: str, output: str, **given: Any) -> Ite
     yield from lines(qc.compare_indexes(first, second, output, **given))
 
 
-@command("public-texts", short_help="Find the best pool and number of votes, on public text.")
+@command(
+    "public-texts",
+    of=lambda: qc.calibrate_public_texts,
+    flags={"pools": "--pool"},
+    short_help="Find the best pool and number of votes, on public text.",
+)
 @click.argument("source")
-@click.option(
-    "--pool",
-    "pools",
-    required=True,
-    multiple=True,
-    help="A pool to try; may be given again.",
-)
-@click.option(
-    "--epsilons", required=True, type=Numbers(), help="The epsilons of a document, such as 0.5,1."
-)
-@click.option("--delta", type=DeltaNumber(), help="The release's delta, for Gaussian noise.")
-@noise_option
-@click.option(
-    "--nearest",
-    default="20,100,500",
-    show_default=True,
-    type=Wholes(),
-    help="The numbers of texts that a document votes for.",
-)
-@click.option(
-    "--label",
-    help="The column of a label, for strata: settings are then compared by a classifier.",
-)
-@text_option
-@click.option(
-    "--encoder",
-    default="all-MiniLM-L6-v2",
-    show_default=True,
-    help="The encoder of pools that carry none: the folder or the name of a model.",
-)
-@click.option(
-    "--documents",
-    type=click.IntRange(1),
-    help="The number of documents, or users, that will be released; by default half of SOURCE.",
-)
-@click.option(
-    "--rounds",
-    type=Number(),
-    metavar="SHARE",
-    help="Also try two releases: the first has this share of epsilon, and narrows the pool.",
-)
-@click.option(
-    "--runs",
-    default=5,
-    show_default=True,
-    type=click.IntRange(2),
-    help="The number of runs, each with another split and fresh noise.",
-)
-@seed_option("splits and noise")
-@quiet_option
 def calibrate_public_texts(source: str, **given: Any) -> Iterator[str]:
     """Find the best pool, and the number of texts that a document votes for, for a budget.
 
@@ -205,28 +83,13 @@ def calibrate_public_texts(source: str, **given: Any) -> Iterator[str]:
     yield from lines(qc.calibrate_public_texts(source, **given))
 
 
-@command("sentence-embeddings", short_help="Find the best mechanism, on public text.")
+@command(
+    "sentence-embeddings",
+    of=lambda: qc.calibrate_sentences,
+    short_help="Find the best mechanism, on public text.",
+)
 @click.argument("candidates")
 @click.argument("source")
-@click.option(
-    "--epsilons", required=True, type=Numbers(), help="The epsilons of a sentence, such as 3,6,10."
-)
-@text_option
-@click.option(
-    "--encoder",
-    default="all-MiniLM-L6-v2",
-    show_default=True,
-    help="The candidates' own: a folder, or the name, of a sentence-transformers model.",
-)
-@click.option(
-    "--documents",
-    default=200,
-    show_default=True,
-    type=click.IntRange(10),
-    help="The number of documents to use.",
-)
-@seed_option("the choice of documents and of all draws")
-@quiet_option
 def calibrate_sentences(candidates: str, source: str, **given: Any) -> Iterator[str]:
     """Compare mechanisms, with CANDIDATES, on the public documents at SOURCE.
 
@@ -246,79 +109,11 @@ def calibrate_sentences(candidates: str, source: str, **given: Any) -> Iterator[
 
 @command(
     "words",
+    of=lambda: qc.calibrate_words,
     short_help="Measure the effect of an epsilon on an index's words.",
     note="; nothing was written",
 )
 @click.argument("index")
-@click.option(
-    "--mechanism",
-    required=True,
-    type=click.Choice(names()),
-    help="The mechanism to measure.",
-)
-@click.option(
-    "--epsilons",
-    required=True,
-    type=Numbers(),
-    help="The grid of values, such as 6,8,10,14,20, each per unit of distance.",
-)
-@new_place_option
-@words_option
-@draws_option
-@click.option(
-    "--weights",
-    help="Parquet of term and weight, to draw words by; public, such as that of a release.",
-)
-@eta_option
-@click.option("--unchanged-at-most", type=Number(), help="Solve for epsilon: N_w is at most this.")
-@click.option(
-    "--set-size-at-least", type=click.IntRange(2), help="Solve for epsilon: S_w is at least this."
-)
-@click.option(
-    "--share",
-    default="0.95",
-    show_default=True,
-    type=Number(),
-    help="The share of the words for which the solution must hold.",
-)
-@click.option(
-    "--confidence",
-    default=0.95,
-    show_default=True,
-    type=click.FloatRange(0, 1, True, True),
-    help="The confidence of the solution.",
-)
-@click.option(
-    "--truncation",
-    type=Number(),
-    help="For tem: the distance beyond which all words are equally likely; by default, by epsilon.",
-)
-@click.option(
-    "--tuning",
-    type=Number(),
-    help="For vickrey: how much the second nearest word is preferred, above 0 and at most 1.",
-)
-@click.option(
-    "--search",
-    metavar="ENGINE[:probes=NUMBER]",
-    help="The engine that a release would use, such as faiss-ivf:probes=32, also compared with "
-    "exact search by recall and speed; by default exact.",
-)
-@click.option(
-    "--document-epsilon",
-    type=Number(),
-    help="Solve for the epsilon of a word that keeps whole documents to this one.",
-)
-@click.option("--document-delta", type=DeltaNumber(), help="The delta of --document-epsilon.")
-@click.option(
-    "--document-words",
-    type=click.IntRange(1),
-    help="The most words that a document of --document-epsilon has.",
-)
-@seed_option("all draws")
-@engine_option
-@workers_option
-@quiet_option
 def calibrate_words(index: str, output: str, **given: Any) -> Iterator[str]:
     """Measure what a mechanism does to the words of INDEX, before anything is released.
 

@@ -1,8 +1,7 @@
-"""The decorator of commands, and the options that several of them share.
+"""The decorator of commands: it sets up the log, prints lines, and reports failures.
 
-The decorator of commands: it sets up the log, prints lines, and reports failures.
-
-The options, and the types of options, that several commands share.
+A command has the options of a function of the API: their types, ranges and defaults are those of
+its signature, and their help is that of its docstring.
 """
 
 from __future__ import annotations
@@ -11,15 +10,20 @@ import functools
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from typing import Any, TypeAlias
+from inspect import Parameter, getdoc, signature
+from types import NoneType
+from typing import Any, Literal, TypeAlias, get_args, get_origin
 
 import click
 
+from quietcorpus.mechanisms.words.registry import names as word_mechanisms
 from quietcorpus.pipelines.terminal.logs import configure_logging, guarded
 from quietcorpus.transforms.errors import InputError, StageError, shown
+
+from ..arguments import hints_of, kinds_of, limits_of, plain
 
 Work: TypeAlias = Callable[..., Iterator[str]]
 _NOTE = f"{__name__}.note"
@@ -28,6 +32,9 @@ _NOTE = f"{__name__}.note"
 def command(
     name: str | None = None,
     *,
+    of: Callable[[], Callable[..., Any]] | None = None,
+    types: Mapping[str, Any] | None = None,
+    flags: Mapping[str, str] | None = None,
     group: click.Group | None = None,
     note: str = "",
     log_level: str = "INFO",
@@ -37,10 +44,14 @@ def command(
 
     Args:
         name: the command's name, if it is not the function's.
+        of: returns the function of the API whose parameters become options, but for those that
+            decorators of click's declare; they are read only once the command is used.
+        types: types of click's for some of these parameters, in place of those that follow.
+        flags: the names of options that are not their parameters', such as `--pool` for `pools`.
         group: the group that it belongs to, if any.
         note: the end of a failure's message, until the first line; see also `on_failure`.
         log_level: the level of the log, unless the command has an option for it, as it may have for
-            the format. Of `quiet_option` it makes the argument `progress`: whether to show a bar.
+            the format. Of `--quiet` it makes the argument `progress`: whether to show a bar.
         settings: those of `click.command`.
     """
 
@@ -60,9 +71,35 @@ def command(
                 context.meta[_NOTE] = ""  # the work itself is done
                 click.echo(line)
 
-        return (group or click).command(name, **settings)(run)
+        def options(declared: set[str]) -> list[click.Parameter]:
+            return options_of(of(), declared, types or {}, flags or {}) if of else []
+
+        made = click.command(name, _Command, **settings)(run)
+        made.of = options
+        if group:
+            group.add_command(made)
+        return made
 
     return made
+
+
+class _Command(click.Command):
+    """A command that reads the options of the API once it is used."""
+
+    of: Callable[[set[str]], list[click.Parameter]] | None = None
+    declared: list[click.Parameter]
+
+    @property
+    def params(self) -> list[click.Parameter]:  # type: ignore[override]
+        """Return what click's decorators declare, and what the API does."""
+        if self.of is not None:
+            given = self.of({str(one.name) for one in self.declared})
+            self.declared, self.of = [*self.declared, *given], None
+        return self.declared
+
+    @params.setter
+    def params(self, declared: list[click.Parameter]) -> None:
+        self.declared = declared
 
 
 def on_failure(note: str) -> None:
@@ -93,112 +130,82 @@ def _in_options(lines: Iterator[str], parameters: Sequence[click.Parameter]) -> 
         raise type(error)(said) from None
 
 
-_SMALLEST, _LARGEST = Decimal("0.000001"), Decimal(1_000_000)
-# Their own module loads slowly.
-TOKENIZERS = "unicode-words-v2", "icu-words-v2", "unicode-words-v1", "icu-words-v1"
-_Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-
-engine_option = click.option(
-    "--engine",
-    default="local",
-    show_default=True,
-    type=click.Choice(["local", "ray"]),
-    help="The engine: threads, or Ray: the cluster of RAY_ADDRESS, else one on this machine.",
-)
-"""The option of commands whose work runs on threads or on a Ray cluster."""
-
-workers_option = click.option(
-    "--workers",
-    type=click.IntRange(1),
-    help="The number of threads or processes here; by default, one per processor.",
-)
-"""The option of commands whose work runs on threads here, or on those of a cluster."""
-
-processes_option = click.option(
-    "--workers",
-    default=1,
-    show_default=True,
-    type=click.IntRange(1),
-    help="The number of processes on this machine.",
-)
-"""The option of commands that make releases, on Beam's engines."""
-
-new_place_option = click.option(
-    "--output",
-    required=True,
-    help="The place for the result: a folder or an object-store URI, still empty.",
-)
-"""The option of commands that write files."""
-
-quiet_option = click.option(
-    "--quiet",
-    is_flag=True,
-    help="Show no progress: no bar, and where there is no terminal, no lines of the log.",
-)
-"""The option of commands that show progress; `command` makes an argument `progress` of it."""
-
-noise_option = click.option(
-    "--noise",
-    default="gaussian",
-    show_default=True,
-    type=click.Choice(["gaussian", "geometric"]),
-    help="The noise; geometric noise has a delta of zero.",
-)
-"""The option of calibrations of public texts."""
-
-text_option = click.option(
-    "--text", default="text", show_default=True, help="The column of the text."
-)
-"""The option of commands that read public documents."""
+_ARGUMENT = re.compile(r"^ {4}(\w+): (.*?)(?=^ {4}\w|\Z)", re.DOTALL | re.MULTILINE)
+_UNSEEN = (Callable, Mapping)
+"""Types of parameters that no option gives."""
 
 
-def tokenizer_options(of: str, *, recorded: bool = False) -> _Decorator:
-    """Return the options for the rule by which something's words are found, and their language.
+def options_of(
+    function: Callable[..., Any],
+    declared: set[str],
+    types: Mapping[str, Any],
+    flags: Mapping[str, str],
+) -> list[click.Parameter]:
+    """Return options for the parameters of a function of the API that are not declared already."""
+    made = vars(function)["__init__"] if isinstance(function, type) else function
+    arguments = str(getdoc(made)).partition("Args:\n")[2].partition("\n\n")[0]
+    helps = dict(_ARGUMENT.findall(arguments))
+    hints = hints_of(made)
+    names = {name: flags.get(name, f"--{name.replace('_', '-')}") for name in helps}
+    names |= {name: name.upper() for name in declared}
+    known = {**_TYPES, **types}
 
-    An artefact has the language `recorded`, whatever the rule.
-    """
-
-    def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
-        named = click.option(
-            "--tokenizer",
-            default=TOKENIZERS[0],
+    def option(name: str, own: Parameter) -> click.Option:
+        if name == "progress":
+            return _QUIET
+        default = {} if own.default in (own.empty, None) else {"default": own.default}
+        form = {"type": known[name]} if name in known else _form(hints[name], own.default)
+        help = " ".join(helps[name].split())
+        help = re.sub(r"`(\w+)`", lambda found: names.get(found[1], found[0]), help)
+        again = "; may be given again." if form.get("multiple") else "."
+        return click.Option(
+            [names[name], name],
+            required=own.default is own.empty,
+            help=f"{help[:1].upper()}{help[1:].removesuffix('.')}{again}",
             show_default=True,
-            type=click.Choice(TOKENIZERS),
-            help=f"The rule that finds the words of {of}, as in the spec of a release.",
+            **default | form,
         )
-        of_language = "The language, as a code; it is recorded, and part of the rule icu-words-v2."
-        spoken = click.option(
-            "--language",
-            help=of_language if recorded else "The language, as a code, for icu-words-v2 alone.",
-        )
-        return named(spoken(command))
 
-    return decorated
+    return [
+        option(name, own)
+        for name, own in signature(function).parameters.items()
+        if name not in declared and get_origin(kinds_of(hints[name])[0]) not in _UNSEEN
+    ]
 
 
-def seed_option(of: str) -> _Decorator:
-    """Return the option for the seed of something; equal seeds give equal results."""
-    return click.option(
-        "--seed",
-        default=1,
-        show_default=True,
-        type=click.IntRange(0),
-        help=f"The seed of {of}; equal seeds give equal results.",
-    )
-
-
-def provenance_option(help: str) -> _Decorator:
-    """Return the option that states whether an artefact is made from public data alone."""
-    return click.option(
-        "--provenance", required=True, type=click.Choice(["public", "private"]), help=help
-    )
+def _form(hint: Any, default: Any) -> dict[str, Any]:
+    """Return the settings of an option that follow from a type of the API."""
+    kinds, limits = kinds_of(hint), limits_of(hint)
+    kind: Any = plain(kinds[0])
+    made: click.ParamType | type = kind
+    if get_origin(kind) in (Sequence, Iterable):
+        form = _form(get_args(kind)[0], None)
+        if not isinstance(form["type"], Number | click.IntRange):
+            return form | {"multiple": True}
+        given = {} if default is Parameter.empty else {"default": ",".join(map(str, default))}
+        return {"type": List(form["type"])} | given
+    if kind is bool:
+        return {"is_flag": True}
+    if Fraction in kinds:
+        made = Number()
+    elif get_origin(kind) is Literal:
+        made = click.Choice(get_args(kind))
+    elif limits and kind is int:
+        made = click.IntRange(limits.ge, limits.le)
+        made = OrAll(made) if NoneType in kinds and default else made
+    elif limits:
+        is_open = limits.lt is not None
+        made = click.FloatRange(limits.gt, limits.lt if is_open else limits.le, True, is_open)
+    return {"type": made}
 
 
 class Number(click.ParamType):
-    """A number above zero, within reason, exactly as it is written."""
+    """A number in a range, exactly as it is written."""
 
     name = "number"
-    least, most = _SMALLEST, _LARGEST
+
+    def __init__(self, least: str = "0.000001", most: str = "1000000") -> None:
+        self._least, self._most = Decimal(least), Decimal(most)
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -207,77 +214,56 @@ class Number(click.ParamType):
             number = Decimal(value)
         except InvalidOperation:
             self.fail(f"{shown(value)} is not a number", param, ctx)
-        if not (number.is_finite() and self.least <= number <= self.most):
-            self.fail(f"{value} is not between {self.least} and {self.most}", param, ctx)
+        if not (number.is_finite() and self._least <= number <= self._most):
+            self.fail(f"{value} is not between {self._least} and {self._most}", param, ctx)
         return Fraction(number)
 
 
-class DeltaNumber(Number):
-    """A delta, exactly as it is written."""
+class List(click.ParamType):
+    """A list of numbers, separated by commas; sorted, without duplicates."""
 
-    least, most = Decimal("1e-100"), Decimal("0.1")
+    name = "number,number"
 
-
-class Wholes(click.ParamType):
-    """A list of whole numbers above zero, separated by commas; sorted, without duplicates."""
-
-    name = "numbers"
+    def __init__(self, item: click.ParamType) -> None:
+        self._item = item
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, ...]:
-        one = click.IntRange(1)
-        return tuple(sorted({int(one.convert(part, param, ctx)) for part in value.split(",")}))
-
-
-class Numbers(Number):
-    """A list of such numbers, separated by commas; sorted, without duplicates."""
-
-    name = "numbers"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    ) -> tuple[Any, ...]:
         parts = value.split(",")
         try:
             [Decimal(part) for part in parts]
         except InvalidOperation:  # a part of a long text would be short enough to be shown
             self.fail(f"{shown(value)} is not a list of numbers", param, ctx)
-        return tuple(sorted({super(Numbers, self).convert(part, param, ctx) for part in parts}))
+        return tuple(sorted({self._item.convert(part, param, ctx) for part in parts}))
 
 
-class _Words(click.ParamType):
-    """A whole number above zero, or `all`, which is None."""
+class OrAll(click.ParamType):
+    """A whole number, or `all`, which is None."""
 
     name = "number|all"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int | None:
-        return None if value == "all" else int(click.IntRange(1).convert(value, param, ctx))
+    def __init__(self, item: click.ParamType) -> None:
+        self._item = item
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return None if value == "all" else self._item.convert(value, param, ctx)
 
 
-words_option = click.option(
-    "--words",
-    default=10_000,
-    show_default=True,
-    type=_Words(),
-    help="The number of words to measure.",
+_DELTA = Number("1e-100", "0.1")
+_TYPES: Mapping[str, click.ParamType] = {
+    "delta": _DELTA,
+    "document_delta": _DELTA,
+    "mechanism": click.Choice(word_mechanisms()),
+    # Their own module loads slowly.
+    "tokenizer": click.Choice(
+        ("unicode-words-v2", "icu-words-v2", "unicode-words-v1", "icu-words-v1")
+    ),
+}
+"""The types of parameters whose values the API finds out later."""
+_QUIET = click.Option(
+    ["--quiet"],
+    is_flag=True,
+    help="Show no progress: no bar, and where there is no terminal, no lines of the log.",
 )
-"""The option of calibrations that measure words."""
-
-draws_option = click.option(
-    "--draws",
-    default=1000,
-    show_default=True,
-    type=click.IntRange(1, 1_000_000),
-    help="The number of draws for each word and epsilon.",
-)
-"""The option of calibrations that draw outputs of words."""
-
-eta_option = click.option(
-    "--eta",
-    default="0.05",
-    show_default=True,
-    type=Number(),
-    help="The share of a word's outputs that S_w may leave out: S_w holds 1 - eta of them.",
-)
-"""The option of calibrations that measure S_w."""
+"""The option for the parameter `progress`."""

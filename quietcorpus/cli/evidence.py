@@ -19,31 +19,15 @@ import quietcorpus as qc
 from quietcorpus.evaluation.verdict import first_draw, of_everything
 from quietcorpus.transforms.errors import shown
 
-from .command import command, processes_option, quiet_option, seed_option, text_option
+from .command import command
 
 
 @command(
-    short_help="Test a spec's mechanisms against their guarantees.", note="; nothing was written"
+    of=lambda: qc.audit,
+    short_help="Test a spec's mechanisms against their guarantees.",
+    note="; nothing was written",
 )
 @click.argument("spec", type=click.Path())
-@click.option(
-    "--output", help="The place for audit.json: a folder or an object-store URI, still empty."
-)
-@click.option(
-    "--draws",
-    default=100_000,
-    show_default=True,
-    type=click.IntRange(100, 100_000_000),
-    help="The number of draws for each input, in the audits that draw.",
-)
-@click.option(
-    "--confidence",
-    default=0.9999,
-    show_default=True,
-    type=click.FloatRange(0, 1, True, True),
-    help="The probability that correct mechanisms pass all audits together.",
-)
-@quiet_option
 def audit(spec: str, **given: Any) -> Iterator[str]:
     """Test the mechanisms of SPEC against their stated guarantees.
 
@@ -65,42 +49,13 @@ def audit(spec: str, **given: Any) -> Iterator[str]:
 
 
 @command(
+    of=lambda: qc.canaries,
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
     short_help="Test whole releases of a copy of the corpus by canaries.",
     note="; nothing was published",
 )
 @click.argument("spec", type=click.Path())
 @click.argument("beam_options", nargs=-1, type=click.UNPROCESSED)
-@click.option(
-    "--canaries",
-    default=1_000,
-    show_default=True,
-    type=click.IntRange(16, 1_000_000),
-    help="The number of canaries in each run.",
-)
-@click.option(
-    "--runs",
-    default=3,
-    show_default=True,
-    type=click.IntRange(1, 100),
-    help="The number of runs, each a whole release.",
-)
-@click.option(
-    "--confidence",
-    default=0.9999,
-    show_default=True,
-    type=click.FloatRange(0, 1, True, True),
-    help="The probability that a release which keeps its promise passes.",
-)
-@click.option(
-    "--output", help="The place for canaries.json: a folder or an object-store URI, still empty."
-)
-@click.option(
-    "--work",
-    help="A private place for the copy, which workers reach; by default a temporary folder.",
-)
-@processes_option
-@quiet_option
 def canaries(spec: str, beam_options: tuple[str, ...], **given: Any) -> Iterator[str]:
     """Test releases of SPEC as a whole, by canaries that coins put into a copy of its corpus.
 
@@ -140,58 +95,12 @@ class _Words(click.ParamType):
 
 
 @command(
+    of=lambda: qc.evaluate,
+    types={"neighbours_of": _Words()},
     short_help="Measure the utility and the leakage of a release.",
     note="; no report was written, and what was measured is kept",
 )
 @click.argument("release")
-@click.option("--against", required=True, help="The private corpus: a path, a glob or a URI.")
-@click.option(
-    "--output",
-    required=True,
-    help="The place for the report: a folder or a URI, inside the trust boundary.",
-)
-@click.option("--spec", type=click.Path(), help="The spec, for further draws, attacks and sweeps.")
-@click.option("--text", help="The corpus's column of texts; by default the spec's, or `text`.")
-@click.option("--id", help="The corpus's column of ids; by default the spec's, if there is one.")
-@click.option("--label", help="The corpus's column of classes, for classifiers to learn.")
-@click.option("--user", help="The corpus's column of authors, for attacks to infer.")
-@click.option("--target", help="The corpus's column of numbers, for regressions on word vectors.")
-@click.option(
-    "--public-vectors",
-    metavar="PATH",
-    help="Public word vectors (GloVe's or word2vec's text), to use beside a release's own.",
-)
-@click.option(
-    "--public-text",
-    metavar="PATH",
-    help="Public texts like the corpus's, from which an attacker on words learns how frequent they "
-    "are, and which follow which.",
-)
-@click.option(
-    "--reference-text",
-    metavar="PATH",
-    help="The same documents as another tool left them (redacted, say), with the columns of texts "
-    "and ids; they are measured beside a release of words.",
-)
-@click.option(
-    "--neighbours-of",
-    type=_Words(),
-    metavar="WORD,WORD",
-    help="Words of a release of word vectors whose nearest ones to print.",
-)
-@click.option(
-    "--documents",
-    default=5_000,
-    show_default=True,
-    type=click.IntRange(50),
-    help="The largest number of documents to sample.",
-)
-@click.option(
-    "--draws",
-    type=click.IntRange(1),
-    help="The number of draws of every setting; the release is one draw of its own setting. By "
-    "default 3 with --spec, and 1 without.",
-)
 @click.option(
     "--sweep",
     multiple=True,
@@ -199,29 +108,8 @@ class _Words(click.ParamType):
     "given again, for a grid.",
 )
 @click.option(
-    "--compare",
-    type=click.Path(),
-    help="A YAML file of named variants of the mechanism, such as `dense: {compression: {method: "
-    "none}}`; each is measured, under every combination of --sweep.",
-)
-@seed_option("the sample")
-@click.option(
-    "--workers",
-    default=1,
-    show_default=True,
-    type=click.IntRange(1),
-    help="The number of processes on this machine, by Ray.",
-)
-@click.option(
     "--no-audit", "audits", is_flag=True, flag_value=False, default=True, help="Skip the audits."
 )
-@click.option(
-    "--topics",
-    is_flag=True,
-    help="Write the release's topics beside the corpus's own, in words, to topics.json: as private "
-    "as the corpus.",
-)
-@quiet_option
 def evaluate(release: str, sweep: Sequence[str], **given: Any) -> Iterator[str]:
     """Measure the utility and the leakage of RELEASE, against the corpus it was made from.
 
@@ -298,32 +186,11 @@ def _told(figure: Mapping[str, Any]) -> str:
 
 
 @command(
+    of=lambda: qc.check_provenance,
     short_help="Look for texts that are said to be public in the corpus.",
     note="; no report was written",
 )
 @click.argument("spec", type=click.Path())
-@click.option(
-    "--report",
-    required=True,
-    type=click.Path(),
-    help="The private report: a new file on this machine, for its owner alone.",
-)
-@click.option(
-    "--public",
-    multiple=True,
-    metavar="PLACE",
-    help="A file, a glob or a saved dataset of further public texts, such as an artefact was made "
-    "of; may be given again.",
-)
-@text_option
-@click.option(
-    "--accept",
-    default=0,
-    show_default=True,
-    type=click.IntRange(0),
-    help="The number of public texts that may be found in the corpus.",
-)
-@quiet_option
 def provenance(spec: str, report: str, public: Sequence[str], **given: Any) -> Iterator[str]:
     """Look for the public texts of a release in its private corpus, before the release.
 

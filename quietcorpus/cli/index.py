@@ -2,34 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
 
 import quietcorpus as qc
 
-from .command import (
-    TOKENIZERS,
-    command,
-    new_place_option,
-    provenance_option,
-    quiet_option,
-    seed_option,
-    text_option,
-    tokenizer_options,
-)
-
-
-def _pool_encoder_option(default: str) -> Callable[[Any], Any]:
-    """Return the option of a pool's encoder."""
-    return click.option(
-        "--encoder",
-        default=default,
-        show_default=True,
-        help="A folder, or the name, of a sentence-transformers model, or lsa: one by the texts' "
-        "own words, which the pool carries.",
-    )
+from .command import command
 
 
 @click.group(short_help="Make word indexes, candidates, pools and vocabularies.")
@@ -44,44 +24,12 @@ def index() -> None:
 
 @command(
     "build",
+    of=lambda: qc.build_index,
     group=index,
     short_help="Make an index from word vectors.",
     note="; nothing was written",
 )
 @click.argument("source")
-@new_place_option
-@provenance_option("Whether the vectors were made from public data alone.")
-@click.option(
-    "--guarantee",
-    help="For private vectors: JSON with the guarantee under which they were made.",
-)
-@click.option(
-    "--bits", default=256, show_default=True, help="The length of a code; a multiple of 64."
-)
-@click.option(
-    "--only",
-    type=click.Choice(["codes"]),
-    help="Leave out the vectors: a small index, only for the mechanism brr.",
-)
-@click.option("--words", help="The words of a FAISS index or of vectors in .npy, one per line.")
-@click.option(
-    "--search",
-    metavar="ivf:lists=NUMBER",
-    help="Add inverted lists, for releases by the approximate engine faiss-ivf.",
-)
-@click.option(
-    "--rescale",
-    metavar="MAP",
-    help="Map the vectors, so that epsilon is per unit of another distance: "
-    "covariance:lambda=NUMBER or information:power=NUMBER.",
-)
-@click.option(
-    "--public-weights",
-    help="For information: Parquet of term and weight, such as frequencies; they must be public.",
-)
-@tokenizer_options("texts", recorded=True)
-@seed_option("the codes' and the lists' training")
-@quiet_option
 def build(source: str, output: str, **given: Any) -> Iterator[str]:
     """Make a word index from the vectors at SOURCE.
 
@@ -97,74 +45,14 @@ def build(source: str, output: str, **given: Any) -> Iterator[str]:
     yield from _shown(output, [])
 
 
-_encoder_option = click.option(
-    "--encoder",
-    default="all-MiniLM-L6-v2",
-    show_default=True,
-    help="A folder, or the name, of a sentence-transformers model.",
-)
-
-
 @command(
     "build-candidates",
+    of=lambda: qc.build_candidates,
     group=index,
     short_help="Make candidates of public documents.",
     note="; nothing was written",
 )
 @click.argument("source")
-@new_place_option
-@provenance_option(
-    "The provenance of the documents and of the encoder's training data; it must be public."
-)
-@text_option
-@click.option("--id", help="A column of unique ids, by which candidates can be named.")
-@click.option(
-    "--keep", multiple=True, help="A column that is kept beside each candidate; may be given again."
-)
-@click.option(
-    "--keep-text", is_flag=True, help="Keep the text of each candidate: releases can then carry it."
-)
-@_encoder_option
-@click.option(
-    "--language", default="en", show_default=True, help="The language of the text, as a code."
-)
-@click.option(
-    "--candidates",
-    default=5_000,
-    show_default=True,
-    type=click.IntRange(1),
-    help="The number of candidates.",
-)
-@click.option(
-    "--clusters",
-    default=50,
-    show_default=True,
-    type=click.IntRange(2),
-    help="The number of clusters of the documents' content.",
-)
-@click.option(
-    "--projections",
-    default=100,
-    show_default=True,
-    type=click.IntRange(1, 1000),
-    help="The number of directions along which releases may measure depth.",
-)
-@click.option(
-    "--least-sentences",
-    default=8,
-    show_default=True,
-    type=click.IntRange(1),
-    help="The fewest sentences of a document that is used.",
-)
-@click.option(
-    "--most-sentences",
-    default=64,
-    show_default=True,
-    type=click.IntRange(1, 1000),
-    help="The number of sentences used of a document, from its beginning.",
-)
-@seed_option("all choices")
-@quiet_option
 def build_candidates(source: str, output: str, **given: Any) -> Iterator[str]:
     """Make candidates of the public documents at SOURCE, for `kind: sentence-embeddings`.
 
@@ -182,27 +70,12 @@ def build_candidates(source: str, output: str, **given: Any) -> Iterator[str]:
 
 @command(
     "build-pool",
+    of=lambda: qc.build_pool,
     group=index,
     short_help="Make a pool of public texts.",
     note="; nothing was written",
 )
 @click.argument("source")
-@new_place_option
-@provenance_option(
-    "The provenance of the texts and of the encoder's training data; it must be public."
-)
-@text_option
-@_pool_encoder_option("all-MiniLM-L6-v2")
-@click.option(
-    "--search",
-    metavar="ivf:lists=NUMBER[,probes=NUMBER]",
-    help="Make inverted lists, of which a document searches some (probes); more than 100,000 "
-    "texts have them in any case. Unless given, probes are the fewest that find 95 % of the 20 "
-    "nearest texts.",
-)
-@tokenizer_options("texts for the encoder lsa", recorded=True)
-@seed_option("the lists' training")
-@quiet_option
 def build_pool(source: str, output: str, **given: Any) -> Iterator[str]:
     """Make a pool of the public texts at SOURCE, for `kind: public-texts`.
 
@@ -217,15 +90,12 @@ def build_pool(source: str, output: str, **given: Any) -> Iterator[str]:
 
 @command(
     "narrow-pool",
+    of=lambda: qc.narrow_pool,
     group=index,
     short_help="Narrow a pool to the lists that stood out in a release.",
     note="; nothing was written",
 )
 @click.argument("release")
-@click.option("--pool", required=True, help="The pool that the release was made from.")
-@new_place_option
-@_pool_encoder_option("lsa")
-@quiet_option
 def narrow_pool(release: str, pool: str, output: str, **given: Any) -> Iterator[str]:
     """Narrow the pool of RELEASE, of `kind: public-texts`, to the lists that stood out in it.
 
@@ -240,22 +110,10 @@ def narrow_pool(release: str, pool: str, output: str, **given: Any) -> Iterator[
 
 @command(
     "build-vocabulary",
+    of=lambda: qc.build_vocabulary,
     group=index,
     short_help="Make a public vocabulary of a language.",
     note="; nothing was written",
-)
-@new_place_option
-@click.option("--language", required=True, help="The language, as a code, such as en, de or ja.")
-@click.option(
-    "--words",
-    type=click.IntRange(1),
-    help="The number of words, the most frequent ones; 20,000 by default, or all of fewer.",
-)
-@click.option(
-    "--tokenizer",
-    type=click.Choice(TOKENIZERS),
-    help="The rule that finds the words of texts, as in the spec of a release; by default "
-    "icu-words-v2 for a language whose words differ by it, else unicode-words-v2.",
 )
 def build_vocabulary(output: str, **given: Any) -> Iterator[str]:
     """Make a public vocabulary of the most frequent words of a language, from wordfreq.

@@ -13,7 +13,6 @@ import quietcorpus as qc
 from .command import command
 
 _WANTED = ("counts", "terms", "text", "document-vectors", "word-vectors")
-_PROTECTED = ("words", "sentences", "documents", "users")
 _OFFER = """What do you want to hand out?
   counts            word counts of every document: topics, search, classification
   terms             the frequent words of the corpus, with noisy counts
@@ -40,27 +39,14 @@ def _named(language: str | None, *, guessed: bool) -> str:
     return LANGUAGES[language] + (", it seems; --language gives another" if guessed else "")
 
 
-@command(short_help="Write a first spec for a corpus.", note="; nothing was written")
+@command(
+    of=lambda: qc.propose_spec,
+    short_help="Write a first spec for a corpus.",
+    note="; nothing was written",
+)
 @click.argument("corpus")
 @click.option(
     "--want", type=click.Choice(_WANTED), callback=_ask, help="The content of the release."
-)
-@click.option(
-    "--protect",
-    type=click.Choice(_PROTECTED),
-    help="The unit that the guarantee hides. Only text leaves a choice: words, documents or users.",
-)
-@click.option("--text", help="The column of the texts; by default, the one with the most words.")
-@click.option("--id", help="A column that never repeats; by default, one that is named as an id.")
-@click.option("--user", help="The column that names users; by default, one with such a name.")
-@click.option(
-    "--users", type=click.IntRange(2), help="The approximate number of users, a public figure."
-)
-@click.option("--label", help="A column to copy as it is: nothing protects it.")
-@click.option(
-    "--language",
-    help="The language of the texts, as a code, such as en, de or ja; by default, the one that "
-    "their frequent words or their script suggest.",
 )
 @click.option(
     "--output",

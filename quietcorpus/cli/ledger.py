@@ -17,12 +17,6 @@ if TYPE_CHECKING:
     from quietcorpus.pipelines.ledger.check import CheckedLedger
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-_HEAD = click.option(
-    "--expect-head",
-    "expected_head",
-    metavar="HEAD",
-    help="The head that `quietcorpus ledger verify` has printed.",
-)
 
 
 @click.group(short_help="Count and cap the total cost of a corpus's releases.")
@@ -35,8 +29,18 @@ def ledger() -> None:
     """
 
 
-def _command(name: str, short_help: str, note: str = "") -> Callable[[Work], click.Command]:
-    return command(name, group=ledger, short_help=short_help, note=note, log_level="WARNING")
+def _command(
+    name: str, short_help: str, note: str = "", of: Callable[..., Any] | None = None
+) -> Callable[[Work], click.Command]:
+    return command(
+        name,
+        of=of and (lambda: of),
+        flags={"expected_head": "--expect-head"},
+        group=ledger,
+        short_help=short_help,
+        note=note,
+        log_level="WARNING",
+    )
 
 
 @_command("init", "Open a ledger with its caps.", "; nothing was opened")
@@ -96,14 +100,8 @@ def history(place: str, as_json: bool) -> Iterator[str]:
     yield from _json_or(views.history_lines(events), events, as_json=as_json)
 
 
-@_command("verify", "Check all records, and that cards agree.")
+@_command("verify", "Check all records, and that cards agree.", of=api.verify)
 @click.argument("place")
-@click.option(
-    "--public-key",
-    metavar="FILE",
-    help="The public key, in PEM, that must have signed the ledger.",
-)
-@_HEAD
 @_JSON
 def verify(
     place: str, public_key: str | None, expected_head: str | None, as_json: bool
@@ -145,9 +143,8 @@ def _signed_lines(found: CheckedLedger) -> Iterator[str]:
     )
 
 
-@_command("sign", "Sign a ledger that is not signed.", "; nothing was signed")
+@_command("sign", "Sign a ledger that is not signed.", "; nothing was signed", api.sign)
 @click.argument("place")
-@_HEAD
 def sign(place: str, expected_head: str | None) -> Iterator[str]:
     """Sign the ledger at PLACE, as it is, by the key that QUIETCORPUS_LEDGER_KEY_FILE names.
 
@@ -173,10 +170,11 @@ def rotate_key(place: str, new_key: str) -> Iterator[str]:
     yield f"head      {head}"
 
 
-@_command("change-caps", "Change the caps of a signed ledger.", "; nothing was changed")
+@_command(
+    "change-caps", "Change the caps of a signed ledger.", "; nothing was changed", api.change_caps
+)
 @click.argument("place")
 @click.argument("caps", type=click.Path())
-@click.option("--reason", required=True, help="The reason, which the ledger keeps.")
 def change_caps(place: str, caps: str, reason: str) -> Iterator[str]:
     """Change caps of the signed ledger at PLACE to those in the YAML file CAPS.
 
@@ -238,11 +236,13 @@ def plan(
 
 
 @_command(
-    "release-reservation", "Give back the budget of a run that died.", "; nothing was changed"
+    "release-reservation",
+    "Give back the budget of a run that died.",
+    "; nothing was changed",
+    api.release_reservation,
 )
 @click.argument("place")
 @click.argument("release")
-@click.option("--reason", required=True, help="The reason, which the ledger keeps.")
 def release_reservation(place: str, release: str, reason: str) -> Iterator[str]:
     """Give back what RELEASE has reserved at PLACE, if nothing of it was published.
 

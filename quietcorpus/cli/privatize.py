@@ -11,7 +11,6 @@ import click
 import orjson
 
 import quietcorpus as qc
-from quietcorpus.mechanisms.words.registry import names
 from quietcorpus.transforms.errors import InputError, folded, shown
 
 from .command import command
@@ -21,43 +20,10 @@ _Record = dict[str, Any]
 
 
 @command(
+    of=lambda: qc.Privatizer,
+    types={"epsilon": click.STRING},
     short_help="Replace the words of lines, in this process.",
     log_level="WARNING",
-)
-@click.option("--index", required=True, type=click.Path(), help="A word index, in a folder here.")
-@click.option(
-    "--mechanism",
-    required=True,
-    type=click.Choice(names()),
-    help="The mechanism.",
-)
-@click.option("--epsilon", required=True, help="Per unit of distance, of every word.")
-@click.option(
-    "--per",
-    type=click.Choice(["word", "document"]),
-    default="word",
-    show_default=True,
-    help="Whether each word has the whole of epsilon, or the words of a line share it equally.",
-)
-@click.option(
-    "--out-of-vocabulary",
-    type=click.Choice(["drop", "draw"]),
-    default="drop",
-    show_default=True,
-    help="Leave out a word that the index lacks, or put a random word there.",
-)
-@click.option(
-    "--truncation", help="For tem: the distance beyond which all words are equally likely."
-)
-@click.option(
-    "--tuning",
-    help="For vickrey: how much the second nearest word is preferred, above 0 and at most 1.",
-)
-@click.option(
-    "--accept",
-    multiple=True,
-    type=click.Choice(["unchanged-words"]),
-    help="What is refused otherwise: more than nine in ten words that come back unchanged.",
 )
 @click.option("--jsonl", is_flag=True, help="Each line is a JSON object with a text.")
 @click.option("--text", default="text", show_default=True, help="With --jsonl: the text's key.")

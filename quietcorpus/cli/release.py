@@ -17,61 +17,26 @@ import click
 import quietcorpus as qc
 
 from ..releases import verified
-from .command import command, engine_option, on_failure, processes_option, quiet_option
+from .command import command, on_failure
 
 if TYPE_CHECKING:
     from quietcorpus.pipelines.card.model import Card
 
 
 @command(
+    of=lambda: qc.release,
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
     short_help="Make a release from a spec.",
     note="; nothing was published",
 )
 @click.argument("spec", type=click.Path())
 @click.argument("beam_options", nargs=-1, type=click.UNPROCESSED)
-@processes_option
-@click.option(
-    "--if-exists",
-    type=click.Choice(["refuse", "ok"]),
-    default="refuse",
-    show_default=True,
-    help="The reaction to an output that holds a release of this id, mechanism and columns. The "
-    "input of that release is not compared.",
-)
-@click.option(
-    "--strict",
-    is_flag=True,
-    help="Refuse a guarantee that means little, and anything else that a run warns of before it "
-    "begins. A release that exists is not checked.",
-)
 @click.option(
     "--dry-run",
     is_flag=True,
     help="Print what the release would promise, cost and take; spend nothing and publish nothing. "
     "Beam's --dry_run=True, for Dataflow, is different: it builds the job's graph.",
 )
-@click.option(
-    "--summary",
-    metavar="PLACE",
-    help="A path or a URI outside the output, for a summary of this run in JSON, however it ends.",
-)
-@click.option(
-    "--deadline",
-    metavar="MINUTES",
-    type=click.FloatRange(min=0, min_open=True),
-    help="The time until publication, after which the run is interrupted and ends with 1.",
-)
-@click.option(
-    "--worker-timeout",
-    metavar="MINUTES",
-    default=10.0,
-    show_default=True,
-    type=click.FloatRange(min=0, min_open=True),
-    help="The time that a job on a cluster waits for a first worker, or for another one once all "
-    "are lost, before it ends with 1.",
-)
-@quiet_option
 @click.option(
     "--log-level",
     type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"]),
@@ -144,11 +109,11 @@ def _foreseen(spec: str, given: Mapping[str, Any]) -> Iterator[str]:
 
 @command(
     "release-claim",
+    of=lambda: qc.release_claim,
     short_help="Free an output from a run that died.",
     note="; the claim was not released",
 )
 @click.argument("output")
-@click.option("--reason", required=True, help="The reason, which the log keeps.")
 def release_claim(output: str, reason: str) -> Iterator[str]:
     """Free OUTPUT from a dead run that will not be repeated.
 
@@ -162,21 +127,16 @@ def release_claim(output: str, reason: str) -> Iterator[str]:
     yield from (f"left      {uri}: of no run that is known; see whose it is" for uri in left)
 
 
-@command(short_help="Check a release against its card.")
-@click.argument("path")
-@click.option(
-    "--public-key",
-    metavar="FILE",
-    help="The public key, in PEM, that must have signed the release. Without it, no signature is "
-    "checked.",
+@command(
+    of=lambda: qc.verify,
+    short_help="Check a release against its card.",
 )
-@click.option("--ledger", "place", help="A ledger that must count the release, as the card states.")
+@click.argument("release")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@quiet_option
 def verify(
-    path: str, public_key: str | None, place: str | None, as_json: bool, progress: bool
+    release: str, public_key: str | None, ledger: str | None, as_json: bool, progress: bool
 ) -> Iterator[str]:
-    """Check the release at PATH (a folder or an object-store URI).
+    """Check RELEASE (a folder or an object-store URI).
 
     This compares every file's digest, row count, columns, types and ranges with release.json, and
     writes its sentences, README.md and page.html again to compare them. It refuses links and files
@@ -184,13 +144,13 @@ def verify(
     named: what other code wrote (the first line then says "not verified by this code"), a signature
     without --public-key, an entry without --ledger.
     """
-    card, left = verified(path, public_key=public_key, ledger=place, progress=progress)
+    card, left = verified(release, public_key=public_key, ledger=ledger, progress=progress)
     from quietcorpus.pipelines.environment.version import same_code
 
     own = same_code(card.code_sha256) is not None
     if as_json:
         found = {
-            "release": path,
+            "release": release,
             "by_this_code": own,
             "signed": public_key is not None,
             "not_compared": left,
@@ -198,11 +158,11 @@ def verify(
         yield json.dumps(found | {"card": json.loads(card.to_json())}, indent=2)
         return
     if own:
-        yield f"verified  {path}: {len(card.files)} files are as release.json says"
+        yield f"verified  {release}: {len(card.files)} files are as release.json says"
     else:
         yield (
-            f"not verified by this code  {path}: other code wrote it; {len(card.files)} files have "
-            "the digests in release.json"
+            f"not verified by this code  {release}: other code wrote it; {len(card.files)} files "
+            "have the digests in release.json"
         )
     if left:
         yield f"not compared: {', '.join(left)}"
@@ -212,21 +172,12 @@ def verify(
 
 
 @command(
+    of=lambda: qc.reconstruct,
     short_help="Make better documents from a release of noisy bins.",
     note="; nothing was published, and the same command goes on from here",
 )
-@click.argument("path", metavar="RELEASE")
-@click.option("--output", required=True, help="The place for the new release.")
-@click.option(
-    "--factors",
-    default=30,
-    show_default=True,
-    type=click.IntRange(1),
-    help="The number of topics of the model; take more if there is less noise.",
-)
-@engine_option
-@quiet_option
-def reconstruct(path: str, output: str, **given: Any) -> Iterator[str]:
+@click.argument("release")
+def reconstruct(release: str, output: str, **given: Any) -> Iterator[str]:
     """Make a better release from RELEASE, bags of words that were made with `include: [bins]`.
 
     This fits a low-rank model to the noisy counts, which are not clipped, with the known law of the
@@ -234,27 +185,19 @@ def reconstruct(path: str, output: str, **given: Any) -> Iterator[str]:
     needs no corpus and no key, and costs no further budget. A stopped run resumes where it was.
     """
     published = "; the release may be published: see whether `quietcorpus verify` finds it"
-    card = qc.reconstruct(path, output, on_publishing=partial(on_failure, published), **given)
+    card = qc.reconstruct(release, output, on_publishing=partial(on_failure, published), **given)
     yield f"release   {output}"
     yield from _lines(card)
 
 
 @command(
+    of=lambda: qc.vary,
     short_help="Have a program rewrite released public texts.",
     note="; nothing was published",
 )
-@click.argument("path", metavar="RELEASE")
+@click.argument("release")
 @click.argument("command", nargs=-1, required=True, metavar="PROGRAM...")
-@click.option("--output", required=True, help="The place for the new release.")
-@click.option(
-    "--minutes",
-    default=60,
-    show_default=True,
-    type=click.FloatRange(0, min_open=True),
-    help="The time after which the program is ended.",
-)
-@quiet_option
-def vary(path: str, output: str, **given: Any) -> Iterator[str]:
+def vary(release: str, output: str, **given: Any) -> Iterator[str]:
     """Have PROGRAM rewrite the texts of RELEASE, public texts, and make a release of the result.
 
     PROGRAM reads one JSON object per line, with `id`, `text` and any `label`, and writes one for
@@ -263,7 +206,7 @@ def vary(path: str, output: str, **given: Any) -> Iterator[str]:
     may: run it where neither corpus nor key is.
     """
     published = "; the release may be published: see whether `quietcorpus verify` finds it"
-    card = qc.vary(path, output, on_publishing=partial(on_failure, published), **given)
+    card = qc.vary(release, output, on_publishing=partial(on_failure, published), **given)
     yield f"release   {output}"
     yield from _lines(card)
 
@@ -294,23 +237,14 @@ def card() -> None:
     """
 
 
-@command("export", group=card, short_help="Export the card for a registry, loaders or reviewers.")
+@command(
+    "export",
+    of=lambda: qc.export_card,
+    flags={"form": "--as"},
+    group=card,
+    short_help="Export the card for a registry, loaders or reviewers.",
+)
 @click.argument("release")
-@click.option(
-    "--as",
-    "form",
-    required=True,
-    type=click.Choice(["registry", "croissant", "sp800-226", "datasheet"]),
-    help="The form.",
-)
-@click.option("--curator", help="The publisher of the release, which no card names.")
-@click.option(
-    "--curator-type",
-    type=click.Choice(["Government", "Industry", "Nonprofit"]),
-    help="The type of the curator.",
-)
-@click.option("--use", help="The purpose of the release.")
-@click.option("--region", help="The region of the documents, or the one whose law applies.")
 def export(release: str, form: str, **given: str | None) -> Iterator[str]:
     """Print the card of RELEASE (a folder or an object-store URI) in another form.
 

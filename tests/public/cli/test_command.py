@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from quietcorpus.cli import command as module
-from quietcorpus.cli.command import command, on_failure, quiet_option
+from quietcorpus.cli.command import command, on_failure
 from quietcorpus.cli.main import main
 from quietcorpus.transforms.errors import InputError, StageError
 
@@ -94,8 +94,14 @@ def test_a_bar_is_for_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
     # nothing.
     found: list[bool] = []
 
-    @command("tried")
-    @quiet_option
+    def api(*, progress: bool = False) -> None:
+        """Do nothing.
+
+        Args:
+            progress: show a bar.
+        """
+
+    @command("tried", of=lambda: api)
     def tried(progress: bool) -> Iterator[str]:
         found.append(progress)
         yield "done"
