@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from typing import Any, Literal
 
 import click
 import pytest
 from click.testing import CliRunner, Result
 
+from quietcorpus.arguments import Confidence, Count, Minutes, Number
 from quietcorpus.cli import command as module
-from quietcorpus.cli.command import command, on_failure
+from quietcorpus.cli.command import command, on_failure, options_of
 from quietcorpus.cli.main import main
+from quietcorpus.places import Place
 from quietcorpus.transforms.errors import InputError, StageError
 
 
@@ -89,6 +92,108 @@ def test_every_option_is_explained() -> None:
                 assert not option.help.startswith(("Of ", "That ", "Over ")), option.help
 
 
+def tried(
+    source: str,
+    *,
+    places: Sequence[Place],
+    epsilons: Sequence[Number] = (2, "0.5"),
+    bins: Sequence[Count] = (30, 4),
+    words: Count | None = 10,
+    workers: Count | None = None,
+    share: Number = "0.95",
+    confidence: Confidence = 0.5,
+    minutes: Minutes = 60,
+    noise: Literal["gaussian", "geometric"] = "gaussian",
+    strict: bool = False,
+    on_publishing: Callable[[], None] | None = None,
+) -> None:
+    """Do nothing.
+
+    Args:
+        source: an argument.
+        places: a place, beside `source`.
+        epsilons: the grid.
+        bins: numbers of bins, for
+            `noise`.
+        words: how many.
+        workers: threads.
+        share: a share.
+        confidence: a chance.
+        minutes: a time.
+        noise: `gaussian` or another.
+        strict: refuse.
+        on_publishing: called.
+
+    Returns:
+        Nothing.
+    """
+
+
+def parsed(*arguments: str) -> dict[str, Any]:
+    """Return what a command with the options of `tried` makes of arguments."""
+
+    @command("tried", of=lambda: tried, flags={"places": "--place"})
+    @click.argument("source")
+    def work(**given: Any) -> Iterator[str]:
+        found.update(given)
+        yield "done"
+
+    found: dict[str, Any] = {}
+    work(["here", *arguments], standalone_mode=False)
+    return found
+
+
+def test_options_are_those_of_a_signature() -> None:
+    # Kills: a default that is not the signature's, a number that becomes a float, a list that is
+    # not sorted, a value outside its range that reaches the API, and a function as an option.
+    usual = {
+        "source": "here",
+        "places": ("a", "b"),
+        "epsilons": (Fraction(1, 2), 2),
+        "bins": (4, 30),
+        "words": 10,
+        "workers": None,
+        "share": Fraction(19, 20),
+        "confidence": 0.5,
+        "minutes": 60,
+        "noise": "gaussian",
+        "strict": False,
+    }
+    places = ("--place", "a", "--place", "b")
+    assert parsed(*places) == usual
+    given = {
+        "--words=all": {"words": None},
+        "--epsilons=3,0.1": {"epsilons": (Fraction(1, 10), 3)},
+        "--bins=7": {"bins": (7,)},
+        "--workers=2": {"workers": 2},
+        "--noise=geometric": {"noise": "geometric"},
+        "--strict": {"strict": True},
+    }
+    for argument, changed in given.items():
+        assert parsed(*places, argument) == usual | changed
+    for wrong in (
+        *("--words=0", "--words=none", "--epsilons=1,", "--epsilons=0", "--epsilons=1,1e7"),
+        *("--bins=1.5", "--bins=0", "--workers=0", "--share=nan", "--confidence=1"),
+        *("--minutes=0", "--minutes=1e8", "--noise=none", "--on-publishing=x"),
+    ):
+        with pytest.raises(click.UsageError):
+            parsed(*places, wrong)
+    with pytest.raises(click.MissingParameter):
+        parsed()
+
+
+def test_help_is_that_of_a_docstring() -> None:
+    # Kills: a parameter's name where a person types an option or an argument, lines that are torn.
+    helps = {
+        one.name: one.help
+        for one in options_of(tried, {"source"}, {}, {"places": "--place"})
+        if isinstance(one, click.Option)
+    }
+    assert helps["places"] == "A place, beside SOURCE; may be given again."
+    assert helps["bins"] == "Numbers of bins, for --noise."
+    assert helps["noise"] == "`gaussian` or another."
+
+
 def test_a_bar_is_for_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
     # Kills: a bar in a log file, or on a terminal whose width nobody has set; --quiet that means
     # nothing.
@@ -101,8 +206,8 @@ def test_a_bar_is_for_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
             progress: show a bar.
         """
 
-    @command("tried", of=lambda: api)
-    def tried(progress: bool) -> Iterator[str]:
+    @command("shown", of=lambda: api)
+    def work(progress: bool) -> Iterator[str]:
         found.append(progress)
         yield "done"
 
@@ -115,5 +220,5 @@ def test_a_bar_is_for_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
             patch.setattr("sys.stderr.isatty", lambda size=columns: size is not None)
             patch.setattr(os, "get_terminal_size", lambda _, size=size: size)
             for options in ([], ["--quiet"]):
-                tried(options, standalone_mode=False)
+                work(options, standalone_mode=False)
     assert found == [True, False, False, False] * 2 + [True, True, False, False]
