@@ -153,7 +153,7 @@ def options_of(
     def option(name: str, own: Parameter) -> click.Option:
         if name == "progress":
             return _QUIET
-        default = {} if own.default in (own.empty, None) else {"default": own.default}
+        default = {} if own.default in (own.empty, None, ()) else {"default": own.default}
         form = {"type": known[name]} if name in known else _form(hints[name], own.default)
         help = " ".join(helps[name].split())
         help = re.sub(r"`(\w+)`", lambda found: names.get(found[1], found[0]), help)
