@@ -1,10 +1,6 @@
 """The plots of the report, as SVG drawings in the colours and fonts of their page.
 
-SVG drawings that take the colours and the fonts of their page.
-
-The plots of the report: a measure of the release and of its references.
-
-The plots of a sweep: a measure against a parameter.
+They are of a measure of the release and of its references, or against a parameter of a sweep.
 """
 
 from __future__ import annotations
@@ -12,7 +8,8 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
@@ -61,6 +58,23 @@ SETTINGS: dict[Any, Any] = {
     **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), INK),
 }
 _HREF = "{http://www.w3.org/1999/xlink}href"
+
+
+@contextmanager
+def drawing_of(
+    size: tuple[float, float],
+    settings: Mapping[Any, Any] = SETTINGS,
+    *,
+    h_pad: float | None = None,
+    w_pad: float | None = None,
+) -> Iterator[Drawing]:
+    """Yield a figure of a size in inches; equal drawings on it give equal bytes."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure as Drawing
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    with mpl.rc_context(dict(settings)):
+        yield Drawing(figsize=size, layout=ConstrainedLayoutEngine(h_pad=h_pad, w_pad=w_pad))
 
 
 def inline(figure: Drawing, name: str, title: str, description: str) -> str:
@@ -147,19 +161,13 @@ _OTHERS = ((ORANGE, "<"), (VERMILION, ">"), (PURPLE, "h"), (GREEN, "*"))
 
 def comparison(measured: MeasureFigures, name: str) -> str | None:
     """Draw a dot for each figure of the release as it is; None if fewer than two can be drawn."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure as Drawing
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
     attack = measured.measure["part"] == "attack"  # even its first draw has an interval
     drawn = [first_draw(figure) if attack else figure for figure in measured.own]
     figures = [figure for figure in drawn if plotted(figure["mean"])]
     if len(figures) < 2:
         return None
     grouped = len(values(figures, "group")) > 1
-    with mpl.rc_context(SETTINGS):
-        height = _height(figures, grouped)
-        drawing = Drawing(figsize=(WIDTH, height), layout=ConstrainedLayoutEngine(h_pad=0.08))
+    with drawing_of((WIDTH, _height(figures, grouped)), h_pad=0.08) as drawing:
         axes = drawing.subplots()
         if grouped:
             _grouped(axes, figures)
@@ -280,14 +288,9 @@ def swept_key(figures: Sequence[Figure]) -> str:
 
 def curve(measured: MeasureFigures, name: str) -> str | None:
     """Draw lines through a sweep's figures, and the release's own across; None without any."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure as Drawing
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
     if not (figures := _drawn(measured)):
         return None
-    with mpl.rc_context(SETTINGS):
-        drawing = Drawing(figsize=(WIDTH, 3.1), layout=ConstrainedLayoutEngine(h_pad=0.08))
+    with drawing_of((WIDTH, 3.1), h_pad=0.08) as drawing:
         axes = drawing.subplots()
         draw(axes, measured)
         legend(drawing)

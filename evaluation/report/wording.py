@@ -1,9 +1,4 @@
-"""The figures of an evaluation, and the wording of its numbers and names.
-
-The figures of an evaluation, by measure.
-
-The wording of numbers, intervals and names in the report.
-"""
+"""The figures of an evaluation by measure, and the report's wording of numbers and names."""
 
 from __future__ import annotations
 

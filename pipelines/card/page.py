@@ -1,11 +1,8 @@
-"""The card for people who open it in a browser: `page.html`, with an example in sentences.
+"""The card for people who open it in a browser: `page.html`, with a few released rows.
 
-A guarantee as a person who wrote a document may read it: an example, in sentences.
-
-It states only the definition; `odds` explains the consequences for others' beliefs.
-Every number is rounded against the publisher.
-
-The card for people who open it in a browser: `page.html`, with a few released rows.
+It has the guarantee as a person who wrote a document may read it: an example, in sentences. That
+states only the definition; `odds` explains the consequences for others' beliefs. Every number is
+rounded against the publisher.
 """
 
 from __future__ import annotations

@@ -1,15 +1,11 @@
 """Metadata of a release for machines: Croissant, and the registry of deployments.
 
-Facts that no card has: who publishes the release, where, and what for.
+Croissant 1.1, which loaders of datasets read: docs.mlcommons.org/croissant, the format's
+specification. A card has no licence, no citation and no address of the release: these recommended
+properties are missing.
 
-Croissant 1.1 metadata of a release, which loaders of datasets read.
-
-Source: docs.mlcommons.org/croissant, the format's specification 1.1. A card has no licence, no
-citation and no address of the release: these recommended properties are missing.
-
-A record for the registry of deployments of differential privacy, in its YAML.
-
-Source: github.com/opendp/deployments-registry-data, `schemas/deployments-schema.yaml` at commit
+A record for the registry of deployments of differential privacy, in its YAML:
+github.com/opendp/deployments-registry-data, `schemas/deployments-schema.yaml` at commit
 057e5d81cf60150dd3307e0cf4504b957802fb3b. `url_slug` and all keys are its own, in its order.
 """
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from quietcorpus.evaluation.calibration import WORDS_A_BLOCK, Measured, Recall
 from quietcorpus.evaluation.demands import Demand, Solution
 from quietcorpus.evaluation.intervals import mean_over_blocks
+from quietcorpus.evaluation.report.plots import BLUE, GREEN, VERMILION, drawing_of
 from quietcorpus.indexes.search.protocol import EXACT, Searching
 from quietcorpus.indexes.words.manifest import EUCLIDEAN, HAMMING, METRIC_OF, IndexManifest
 from quietcorpus.mechanisms.accounting.guarantees import round_up, shown_up
@@ -33,8 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-# Okabe and Ito's colours, which remain distinct under any colour vision.
-BLUE, ORANGE, GREEN, BLACK = "#0072B2", "#D55E00", "#009E73", "#000000"
+BLACK = "#000000"
 _WIDE = 30
 
 
@@ -45,13 +45,8 @@ def pictures(content: dict[str, Any]) -> dict[str, bytes]:
 
 def render(name: str, draw: Callable[[Figure], None], height: float = 4.8) -> dict[str, bytes]:
     """Return a wide picture as PNG and SVG, by file name; equal drawings give equal bytes."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
-    settings: dict[Any, Any] = {"svg.hashsalt": "quietcorpus", "font.size": 9, "axes.titlesize": 10}
-    with mpl.rc_context(settings):
-        figure = Figure(figsize=(12, height), layout=ConstrainedLayoutEngine(w_pad=0.12))
+    settings = {"svg.hashsalt": "quietcorpus", "font.size": 9, "axes.titlesize": 10}
+    with drawing_of((12, height), settings, w_pad=0.12) as figure:
         draw(figure)
         drawn = {}
         for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
@@ -93,7 +88,7 @@ def _unchanged(axes: Axes, content: dict[str, Any]) -> None:
 def _set_sizes(axes: Axes, content: dict[str, Any]) -> None:
     rows, parameters = content["by_epsilon"], content["parameters"]
     quantiles = [row["set_size"]["quantiles"] for row in rows]
-    bands(axes, [row["epsilon"] for row in rows], quantiles, ORANGE)
+    bands(axes, [row["epsilon"] for row in rows], quantiles, VERMILION)
     axes.axhline(
         parameters["held"],
         color=BLACK,

@@ -15,11 +15,12 @@ import pyarrow.compute as pc
 
 from quietcorpus.evaluation.calibration import WORDS_A_BLOCK, Measured
 from quietcorpus.evaluation.distances import epsilon_of, telling
+from quietcorpus.evaluation.report.plots import BLUE, VERMILION
 from quietcorpus.indexes.words.manifest import IndexManifest
 
 from ...terminal.progress import table
 from . import calibrate_report
-from .calibrate_report import BLACK, BLUE, ORANGE, bands, epsilon_axis, ranked, render, tidy
+from .calibrate_report import BLACK, bands, epsilon_axis, ranked, render, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -221,7 +222,7 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
 
 
 _MEANS, _MEDIANS = ("unchanged", "set_size"), ("distinct", "h_infinity", "h_0")
-_COLOURS = dict(zip(NAMES, (BLUE, ORANGE), strict=True))
+_COLOURS = dict(zip(NAMES, (BLUE, VERMILION), strict=True))
 _HISTOGRAMS = {
     "unchanged": "$N_w$: share of draws that give the word itself",
     "set_size": "$S_w$: words that hold most draws",
