@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from quietcorpus.indexes.tokens.tokenizers import FIRST_WORDS
 from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.mechanisms.bags.bag_of_words import Accounting
 from quietcorpus.mechanisms.keystream import ReleaseKey
@@ -125,8 +126,8 @@ def test_what_was_not_kept_is_not_read(kept: KeptTerms) -> None:
 
 
 def test_whatever_else_is_refused(kept: KeptTerms, tmp_path: Path) -> None:
-    # Kills: terms that are bound to no split, no try of the run, no vocabulary or no key; a file
-    # whose end is missing, or whose batches are in another order.
+    # Kills: terms that are bound to no split, no try of the run, no vocabulary, no rule that finds
+    # words or no key; a file whose end is missing, or whose batches are in another order.
     (file,) = files(kept)
     content = file.read_bytes()
 
@@ -139,6 +140,8 @@ def test_whatever_else_is_refused(kept: KeptTerms, tmp_path: Path) -> None:
     read()
     with pytest.raises(StageError):
         read(words=Vocabulary(["alpha", "beta", "gamma", "dolt"]))
+    with pytest.raises(StageError):
+        read(words=Vocabulary(["alpha", "beta", "gamma", "delta"], FIRST_WORDS))
     with pytest.raises(StageError):
         read(key=ReleaseKey(os.urandom(32)))
     another_try = KeptTerms(str(tmp_path / "again-1" / "terms"), kept.columns)
@@ -192,10 +195,15 @@ def files_of_at_most(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-@pytest.mark.parametrize("size", [0, 2_000, 11_000])
+@pytest.mark.parametrize("size", [0, 2_000, 11_000, -1])
 def test_a_full_disk(tmp_path: Path, size: int) -> None:
-    # Kills: a run that ends because terms find no room; half of a split's terms taken for all.
+    # Kills: a run that ends because terms find no room; half of a split's terms taken for all, or
+    # all but the last byte of them.
     place = KeptTerms(str(tmp_path / "terms"), ())
+    if size < 0:
+        keep(place)
+        size += files(place)[0].stat().st_size
+        place.forget(SPLIT)
     with files_of_at_most(size):
         keep(place)
     assert place.read(SPLIT, WORDS, KEY) is None

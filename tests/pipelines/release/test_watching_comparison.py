@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.release.watching import identifiers
+from quietcorpus.pipelines.jobs.job import Job
+from quietcorpus.pipelines.release import watching
+from quietcorpus.pipelines.release.watching import identifiers, identify
 from quietcorpus.transforms.errors import StageError
+from quietcorpus.transforms.reading.documents import Split
 from quietcorpus.transforms.sealed import seal
 from quietcorpus.transforms.shards import Tally
 
@@ -29,3 +32,20 @@ def test_every_document_has_its_id_digested(tmp_path: Path) -> None:
     for documents in (2, 4):
         with pytest.raises(StageError, match="the engine lost the digests of some ids; run again"):
             identifiers(job, Tally(documents), key)
+
+
+@pytest.mark.parametrize("parts", [(0,), (0, 1, 1)], ids=["lost", "doubled"])
+def test_the_ids_of_every_split_are_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: tuple[int, ...]
+) -> None:
+    # Kills: a partition that is compared by the splits that the engine did not lose.
+    plan: Any = SimpleNamespace(splits=[Split("a", "parquet"), Split("b", "parquet", number=1)])
+    spec: Any = SimpleNamespace(disjoint="compared", corpus=None)
+    key = ReleaseKey.derive(os.urandom(32), "test", b"")
+    job, ran = Job(spec, plan, [], lambda: key, str(tmp_path)), []
+    tally = Tally(0, parts=tuple(("identifiers", part) for part in parts))
+    monkeypatch.setattr(watching, "check_unchanged", lambda _: None)
+    monkeypatch.setattr(watching, "read_run_files", lambda *_: ([], tally))
+    with pytest.raises(StageError, match=r"the engine (lost|doubled) a part"):
+        identify(job, key, ran.append)
+    assert len(ran) == 1

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import io
+from contextlib import nullcontext
 from functools import reduce
 from operator import add
+from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from quietcorpus.pipelines.card import page
-from quietcorpus.pipelines.release.watching import check_opens, check_passes
-from quietcorpus.transforms.errors import StageError
-from quietcorpus.transforms.reading.documents import Split
-from quietcorpus.transforms.shards import Tally, Written
+from quietcorpus.pipelines.release.watching import (
+    check_files,
+    check_opens,
+    check_passes,
+    check_tally,
+)
+from quietcorpus.transforms.errors import InputError, StageError
+from quietcorpus.transforms.reading.documents import Reject, Split
+from quietcorpus.transforms.shards import Tally, Written, data_file
 
 SPLITS = [Split("file", "parquet", number, number=number) for number in range(3)]
 
@@ -47,6 +55,54 @@ def test_whole_passes() -> None:
 def test_other_passes_are_refused(tally: Tally, said: str) -> None:
     with pytest.raises(StageError, match=said):
         check_passes(tally, 2, SPLITS)
+
+
+FILES = [Written(data_file(number, 3), "", "", 4) for number in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("files", "documents", "said"),
+    [
+        (FILES[:2], 8, "2 files of 3 (the first lost is data/part-00002-of-00003.parquet), 8 rows"),
+        ([*FILES, FILES[0]], 16, "4 files of 3, 16 rows of 16"),
+        ([*FILES[:2], FILES[0]], 12, "3 files of 3 (the first lost is data/part-00002-of-00003."),
+        (FILES, 13, "3 files of 3, 12 rows of 13"),
+        (FILES, 11, "3 files of 3, 12 rows of 11"),
+    ],
+    ids=["lost", "doubled", "one for another", "a row lost", "a row doubled"],
+)
+def test_files_without_a_row_for_each_document_are_refused(
+    files: list[Written], documents: int, said: str
+) -> None:
+    # Kills: a count of files alone, or of rows alone.
+    check_files([*FILES, Written("vocabulary.parquet", "", "", 7)], Tally(12), 3)
+    with pytest.raises(StageError) as raised:
+        check_files(files, Tally(documents), 3)
+    assert said in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("documents", "rejected", "share", "refused"),
+    [
+        (0, 0, None, True),
+        (0, 5, 1.0, True),
+        (9, 0, None, False),
+        (9, 1, None, True),
+        (9, 1, 0.1, False),
+        (8, 1, 0.1, True),
+        (899, 101, 0.1, True),
+        (900, 100, 0.1, False),
+    ],
+)
+def test_as_many_unreadable_records_as_are_tolerated(
+    documents: int, rejected: int, share: float | None, refused: bool
+) -> None:
+    # Kills: a share of documents, not of all records; `>=` for `>`, and one record more.
+    rejects = None if share is None else SimpleNamespace(max_share=share)
+    spec: Any = SimpleNamespace(rejects=rejects, input=SimpleNamespace(path="corpus"))
+    tally = Tally(documents, rejected, Reject("corpus", 3, "no text") if rejected else None)
+    with pytest.raises(InputError, match=r"^input\.path: ") if refused else nullcontext():
+        check_tally(tally, spec)
 
 
 def parquet(column: pa.Array) -> bytes:
