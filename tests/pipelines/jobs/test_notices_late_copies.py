@@ -49,6 +49,15 @@ def test_copies_that_begin_late_are_refused(name: str, monkeypatch: pytest.Monke
         publish(name, source, NAMES)
 
 
+def test_a_run_that_compared_nothing_publishes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Kills: counts of copies that nothing asks for: where they are lost, there are no copies.
+    monkeypatch.setattr(Copies, "of", lambda *_: Copies())
+    pq.write_table(pa.table({"text": TEXTS, "note": ["loan"] * len(TEXTS)}), "corpus.parquet")
+    source = {"path": f"{HERE}/corpus.parquet", "keep": ["note"]}
+    with pytest.raises(StageError, match="'note' was compared with the text in 0 documents of 120"):
+        publish("bag-of-words, one pass", source, NAMES)
+
+
 @pytest.mark.parametrize("found", [{}, {"note": 9}, {"note": 11}, {"other": 10}], ids=str)
 def test_every_kept_column_of_all_documents_is_compared(found: dict[str, int]) -> None:
     # Kills: a pass that compares nothing, or not all, and publishes what it has not seen.

@@ -6,14 +6,18 @@ import io
 from contextlib import nullcontext
 from functools import reduce
 from operator import add
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from golden_releases import fixed, publish
 
 from quietcorpus.pipelines.card import page
+from quietcorpus.pipelines.jobs.job import read_run_files
+from quietcorpus.pipelines.release import release
 from quietcorpus.pipelines.release.watching import (
     check_files,
     check_opens,
@@ -79,6 +83,19 @@ def test_files_without_a_row_for_each_document_are_refused(
     with pytest.raises(StageError) as raised:
         check_files(files, Tally(documents), 3)
     assert said in str(raised.value)
+
+
+def test_a_file_that_the_engine_doubled_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Kills: a file of an earlier attempt beside the one that was made again.
+    def doubled(*given: Any) -> tuple[list[Written], Tally]:
+        files, tally = read_run_files(*given)
+        return [*files, files[-1]], tally
+
+    monkeypatch.setattr(release, "read_run_files", doubled)
+    with fixed(tmp_path), pytest.raises(StageError, match="the engine doubled a file"):
+        publish("histogram")
 
 
 @pytest.mark.parametrize(
