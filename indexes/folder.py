@@ -135,7 +135,7 @@ def check_possible(
     """
     try:
         fine = possible(content)
-    except (KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, TypeError, ValueError):
         fine = False
     if not fine:
         raise ArtefactError(f"has a {MANIFEST} with values that no {whose}; build it again")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Mapping
 from typing import Any
 
 WEAK = ["unchanged-words", "large-epsilon", "large-delta", "kept-addresses", "kept-text"]
@@ -24,3 +26,24 @@ def spec_of(**changes: Any) -> dict[str, Any]:
         },
         "accept": list(WEAK),
     } | changes
+
+
+def changed(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The content of that spec but for `changes` by dotted key (... removes)."""
+    content = spec_of()
+    for dotted, value in changes.items():
+        *parents, last = dotted.split(".")
+        place = content
+        for parent in parents:
+            place = place.setdefault(parent, {})
+        if value is ...:
+            place.pop(last, None)
+        else:
+            place[last] = copy.deepcopy(value)
+    return content
+
+
+def block(whole: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The change that makes a spec one of a mechanism, but for `changes` of its block."""
+    given = {**whole, **changes}
+    return {"mechanism": {key: value for key, value in given.items() if value is not ...}}

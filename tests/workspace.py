@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 import re
@@ -18,7 +17,7 @@ import pytest
 from command_client import CommandServer
 from machine import MASTER_KEY
 from ruamel.yaml import YAML
-from small_specs import spec_of
+from small_specs import changed
 
 COMMAND = str(Path(sys.executable).with_name("quietcorpus"))
 TERMS = ["alpha", "beta", "delta", "gamma", "hello", "island", "quiet", "world"]
@@ -77,19 +76,9 @@ class Workspace:
 
     def spec(self, changes: Mapping[str, Any] | None = None, name: str = "spec.yaml") -> Path:
         """Write a spec: a small bag of words, but for `changes` by dotted key (... removes)."""
-        content = spec_of()
-        for dotted, value in (changes or {}).items():
-            *parents, last = dotted.split(".")
-            place = content
-            for parent in parents:
-                place = place.setdefault(parent, {})
-            if value is ...:
-                place.pop(last, None)
-            else:
-                place[last] = copy.deepcopy(value)
         path = self.folder / name
         with path.open("w") as stream:
-            YAML(typ="safe").dump(content, stream)
+            YAML(typ="safe").dump(changed(changes or {}), stream)
         return path
 
     def command(self, *arguments: str) -> list[str]:

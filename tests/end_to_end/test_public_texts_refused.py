@@ -1,4 +1,4 @@
-"""Specs, columns and pools of which no release of public texts is made."""
+"""Columns, pools and budgets of which no release of public texts is made."""
 
 from __future__ import annotations
 
@@ -7,68 +7,69 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 from documents_on_topics import corpus
 from manifests import PRIVATE, edit
-from public_pools import INPUT, Texts, refusal
+from public_pools import Texts, refusal
+from users_on_topics import BUDGETS, OF_TEAMS, OF_USERS
+from users_on_topics import corpus as users
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "no pool": ({"pool": ...}, "mechanism.pool: missing"),
     "no such pool": ({"pool": "/nowhere"}, "mechanism.pool: /nowhere is not a pool: it has no "),
-    "no delta": ({"delta": ...}, "mechanism.delta: missing"),
-    "no delta to speak of": ({"delta": 0}, "mechanism.delta: 0 is not allowed"),
     "too little epsilon": (
         {"epsilon": 0.001},
         "mechanism.epsilon: no noise multiplier up to 64 keeps one sum to epsilon 0.001 at delta "
         "1e-06; take a larger epsilon or delta",
     ),
     "too many votes": ({"nearest": 41}, "mechanism.nearest: 41 is more than the pool's 40 texts; "),
-    "far too many votes": ({"nearest": 1001}, "mechanism.nearest: "),
-    "no votes": ({"nearest": 0}, "mechanism.nearest: 0 is not allowed"),
-    "no labels": ({"strata": {"column": "kind", "labels": []}}, "mechanism.strata.labels: "),
-    "an empty label": ({"strata": {"column": "kind", "labels": [""]}}, "mechanism.strata.labels"),
-    "too many labels": (
-        {"strata": {"column": "kind", "labels": [str(n) for n in range(101)]}},
-        "mechanism.strata.labels: 101 are too many; give at most 100",
-    ),
-    "a label twice": (
-        {"strata": {"column": "kind", "labels": ["a", "b", "a"]}},
-        "mechanism.strata.labels: a label is given twice",
-    ),
-    "a label that is a number": (
-        {"strata": {"column": "kind", "labels": ["a", 1]}},
-        "mechanism.strata.labels.1: ",
-    ),
     "no such column": (
         {"strata": {"column": "sort", "labels": ["a"]}},
         "mechanism.strata.column: ",
     ),
-    "the text for a label": (
-        {"strata": {"column": "text", "labels": ["a"]}},
-        "mechanism.strata.column: 'text' is the text; name the column of labels",
+    "no such column of users": (
+        OF_USERS | {"user": "writer"},
+        "mechanism.user: {path} has no column 'writer'; it has 'text', 'author', 'team'",
+    ),
+    "no such column of groups": (
+        OF_TEAMS | {"budgets": BUDGETS | {"column": "tier"}},
+        "mechanism.budgets.column: {path} has no column 'tier'; ",
+    ),
+    "too little epsilon of users": (
+        OF_USERS | {"epsilon": 0.001},
+        "mechanism.epsilon: no noise multiplier up to 64 keeps one sum to epsilon 0.001",
+    ),
+    "too little epsilon for all groups": (
+        OF_TEAMS | {"budgets": BUDGETS | {"epsilon": {"gold": 0.001}}},
+        "mechanism.budgets.epsilon: no noise multiplier up to 64 keeps one sum",
     ),
 }
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_input_is_told_in_one_line(
-    workspace: Workspace, public_texts: Texts, name: str
-) -> None:
-    corpus(workspace)
+def test_what_the_release_finds(workspace: Workspace, public_texts: Texts, name: str) -> None:
+    # What the spec's model finds is in tests/pipelines/schema/test_spec_kinds.py.
     block, message = BAD[name]
-    assert refusal(workspace, public_texts(**block)).startswith(message)
+    (users if "user" in block else corpus)(workspace)
+    path = workspace.input / "corpus.parquet"
+    assert refusal(workspace, public_texts(**block)).startswith(message.format(path=path))
 
 
-def test_kept_columns_are_refused(workspace: Workspace, public_texts: Texts) -> None:
-    corpus(workspace)
-    changes = {"input": INPUT["input"] | {"keep": ["kind"]}} | public_texts()
-    assert refusal(workspace, changes) == (
-        "input.keep: public texts have no rows of documents; drop it"
-    )
+@pytest.mark.parametrize("column", ["null", "list"])
+def test_a_column_that_names_no_users(
+    workspace: Workspace, public_texts: Texts, column: str
+) -> None:
+    # Kills: documents of one user each, or all of one, where no column states whose they are.
+    columns = {"null": pa.nulls(2), "list": pa.array([["a"], ["b"]])}
+    workspace.parquet({"text": ["a", "b"], "author": columns[column]})
+    message = refusal(workspace, public_texts(**OF_USERS))
+    assert message.startswith("mechanism.user: author in ")
+    remedy = {"null": "name another column", "list": "name a column of strings or whole numbers"}
+    assert message.endswith(f"; {remedy[column]}")
 
 
 @pytest.mark.parametrize(

@@ -122,9 +122,3 @@ def test_texts_that_candidates_lack(workspace: Workspace, sentences: Sentences) 
     message = refusal(workspace, sentences(include=["text"]))
     assert message.startswith("mechanism.include: ")
     assert message.endswith(" has no texts; build candidates with --keep-text")
-
-
-def test_keys_that_do_not_belong_there(workspace: Workspace, sentences: Sentences) -> None:
-    # The others are in tests/pipelines/kinds/sentence_embeddings/test_spec.py.
-    message = workspace.refused(sentences(mechanism="truncation"))
-    assert message.endswith("mechanism.utility: is for deep-candidate alone")

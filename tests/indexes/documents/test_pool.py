@@ -53,11 +53,6 @@ def test_a_pool_is_read_as_it_was_written(folder: Path) -> None:
 
 
 SPOILED: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
-    "no provenance": (lambda c: c.pop("provenance"), "does not say its provenance"),
-    "private, of no guarantee": (
-        lambda c: c.update(provenance="private"),
-        "does not say under which guarantee",
-    ),
     "private, of a guarantee that names no definition": (
         lambda c: c.update(provenance="private", guarantee={"epsilon": 1}),
         "values that no pool has",
@@ -70,8 +65,6 @@ SPOILED: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "too many texts": (lambda c: c.update(texts=MOST_COMPARED + 1), "values that no pool has"),
     "no encoder": (lambda c: c.update(encoder={}), "values that no pool has"),
     "another size": (lambda c: c.update(texts=3), "files of other sizes or values"),
-    "a newer version": (lambda c: c.update(version=3), "built by a newer version"),
-    "another format": (lambda c: c.update(format="quietcorpus-index"), "not one of a pool"),
     "a file less": (lambda c: c["files"].pop(), r"does not list each of texts\.arrow, vectors"),
 }
 
@@ -112,15 +105,6 @@ def test_a_pool_carries_its_encoder(carrying: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["terms.arrow", "word_vectors.npy"])
-def test_a_damaged_encoder_is_refused(carrying: Path, name: str) -> None:
-    content = bytearray((carrying / name).read_bytes())
-    content[-1] ^= 1
-    (carrying / name).write_bytes(content)
-    with pytest.raises(ArtefactError, match=f"is damaged: {name}"):
-        open_pool(str(carrying))
-
-
 OTHER_ENCODERS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "not named": (lambda c: c["encoder"].pop("tokenizer"), "values that no pool has"),
     "half of it": (lambda c: c["files"].pop(), "values that no pool has"),
@@ -148,15 +132,6 @@ def test_a_private_pool_is_read_as_such(folder: Path) -> None:
     # A release refuses it, unless a release narrowed it. Kills: a provenance that reading loses.
     edit(folder, lambda content: content.update(PRIVATE))
     assert open_pool(str(folder)).manifest.provenance == "private"
-
-
-@pytest.mark.parametrize("name", ["texts.arrow", "vectors.npy"])
-def test_a_damaged_file_is_refused(folder: Path, name: str) -> None:
-    content = bytearray((folder / name).read_bytes())
-    content[-30] ^= 1
-    (folder / name).write_bytes(content)
-    with pytest.raises(ArtefactError, match=f"is damaged: {name}"):
-        open_pool(str(folder))
 
 
 @pytest.mark.parametrize("value", [0.5, 3000.0, np.nan])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pytest
-from manifests import PRIVATE, digest_of, edit, places, spoiled
+from manifests import PRIVATE, digest_of, edit
 from small_indexes import FILES, WORDS, manifest, random_index, refusal, write
 
 from quietcorpus.indexes.folder import ArtefactError
@@ -100,56 +99,6 @@ def test_an_index_is_mapped_and_cannot_be_changed(original: Path) -> None:
     assert pa.total_allocated_bytes() - before < 1 << 20
 
 
-WHICH = pytest.mark.parametrize("which", range(4), ids=["words", "numbers", "vectors", "codes"])
-
-
-@WHICH
-@pytest.mark.parametrize("place", [0, 0.5, 1], ids=["first", "middle", "last"])
-def test_one_flipped_bit_is_noticed(folder: Path, version: int, which: int, place: float) -> None:
-    name = FILES[version][which]
-    content = bytearray((folder / name).read_bytes())
-    content[int(place * (len(content) - 1))] ^= 4
-    (folder / name).write_bytes(content)
-    assert refusal(folder).startswith(f"is damaged: {name} is not the file that manifest.json desc")
-
-
-@WHICH
-def test_a_file_that_is_cut_short_or_longer_is_noticed(
-    folder: Path, version: int, which: int
-) -> None:
-    name = FILES[version][which]
-    content = (folder / name).read_bytes()
-    for wrong in (b"", content[:-1], content + b"\0"):
-        (folder / name).write_bytes(wrong)
-        assert refusal(folder).startswith(f"is damaged: {name} ")
-
-
-@WHICH
-def test_a_file_that_is_missing_is_noticed(folder: Path, version: int, which: int) -> None:
-    name = FILES[version][which]
-    (folder / name).unlink()
-    assert refusal(folder) == f"lacks {name}, or it cannot be read"
-    (folder / name).mkdir()
-    assert refusal(folder) == f"lacks {name}, or it cannot be read"
-
-
-@WHICH
-def test_a_file_that_no_digest_stands_for_is_not_used(
-    folder: Path, version: int, which: int
-) -> None:
-    name = FILES[version][which]
-    # Kills: verifying only what the manifest happens to list. The manifest's digest is what the
-    # card and the keystream know of an index, so a file outside it could be exchanged unseen.
-    edit(folder, lambda m: m.update(files=[f for f in m["files"] if f["path"] != name]))
-    if (version, name) == (2, "vectors.npy"):
-        # Then it is an index of codes, and the file beside it is no part of it.
-        assert open_index(str(folder)).manifest.parts == ("codes",)
-    else:
-        assert name in refusal(folder)
-    edit(folder, lambda m: m.update(files=[]))
-    refusal(folder)
-
-
 def test_a_file_that_is_listed_twice_is_refused(folder: Path) -> None:
     edit(folder, lambda m: m["files"].append(m["files"][0]))
     refusal(folder)
@@ -171,50 +120,9 @@ def test_the_files_of_one_format_are_not_read_as_the_others(folder: Path, versio
     assert "does not list each of words." in refusal(folder)
 
 
-def test_the_manifest_is_the_one_of_the_digest(folder: Path) -> None:
-    digest = digest_of(folder)
-    open_index(str(folder), digest)
-    (folder / "manifest.json").write_text((folder / "manifest.json").read_text() + " ")
-    assert refusal(folder, digest) == "has changed since the release began"
-    open_index(str(folder))
-
-
-def test_no_manifest(folder: Path) -> None:
-    (folder / "manifest.json").unlink()
-    message = "is not an index: it has no manifest.json that can be read"
-    assert refusal(folder) == message
-    assert refusal(folder / "absent") == message
-    (folder / "manifest.json").mkdir()
-    assert refusal(folder) == message
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda m: m.pop("provenance"), "does not say its provenance, public or private; build"),
-        (lambda m: m.update(provenance=None), "does not say its provenance"),
-        (lambda m: m.update(provenance="Public"), "does not say its provenance"),
-        (lambda m: m.update(provenance=["public"]), "does not say its provenance"),
-        (lambda m: m.update(provenance="private"), "was made from private data and does not say"),
-        (lambda m: m.update(PRIVATE | {"guarantee": {}}), "was made from private data and does n"),
-        (lambda m: m.update(version=3), "was built by a newer version (quietcorpus 0, format 3;"),
-        (lambda m: m.update(version=0), "was built by an older version (quietcorpus 0, format 0;"),
-        (lambda m: m.update(version="1"), "has a manifest.json that is not one of an index; build"),
-        (lambda m: m.update(version=True), "has a manifest.json that is not one of an index; buil"),
-        (lambda m: m.pop("version"), "has a manifest.json that is not one of an index; build it"),
-        (
-            lambda m: m.update(version=3, secret=1, provenance="secret"),
-            "was built by a newer version (quietcorpus 0, format 3; this one reads up to 2): up",
-        ),
-        (lambda m: m.update(note=1), "has a manifest.json with missing or unknown keys (note)"),
-        (lambda m: m.pop("bits"), "has a manifest.json with missing or unknown keys (bits)"),
-        (lambda m: m.pop("files"), "has a manifest.json with missing or unknown keys (files)"),
-        (lambda m: m.pop("format"), "has a manifest.json that is not one of an index; build it"),
-        (lambda m: m.update(format="parquet"), "has a manifest.json that is not one of an index"),
-        (
-            lambda m: m.update(format="quietcorpus-candidates"),
-            "has a manifest.json that is not one of an index; build it again",
-        ),
         (lambda m: m.update(words=8), "holds files of other sizes than its manifest.json says"),
         (lambda m: m.update(dimensions=2), "holds files of other sizes than its manifest.json"),
         (lambda m: m.update(bits=64), "holds files of other sizes than its manifest.json says"),
@@ -228,29 +136,6 @@ def test_manifests_that_are_refused(
     edit(folder, change)
     found = refusal(folder)
     assert found.startswith(message)
-
-
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"3", b"null", b'"x"', b"\xff", b"{}"])
-def test_files_that_are_no_manifest(folder: Path, content: bytes) -> None:
-    (folder / "manifest.json").write_bytes(content)
-    assert refusal(folder).startswith("has a manifest.json that is not one of an index; build it")
-
-
-def test_a_manifest_is_good_or_refused(folder: Path) -> None:
-    # Kills: a value of another type that fails a run as an unexpected error. Every value of a
-    # manifest in turn becomes each kind of junk.
-    edit(folder, lambda m: m.update(PRIVATE))
-    whole = json.loads((folder / "manifest.json").read_text())
-    unexpected = []
-    for value, content in spoiled(whole, places(whole)):
-        (folder / "manifest.json").write_text(json.dumps(content))
-        try:
-            open_index(str(folder))
-        except ArtefactError:
-            continue
-        except Exception as error:
-            unexpected.append((*value, repr(error)))
-    assert not unexpected, "\n".join(map(str, unexpected))
 
 
 # An index of which only some files are there, or are needed.

@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from drawn_votes import drawn, size
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,47 +30,6 @@ BUDGETS = {"low": Fraction(1, 2), "high": Fraction(2)}
 
 def stream() -> Keystream:
     return ReleaseKey(os.urandom(32)).stage("votes", 1)
-
-
-def size(change: np.ndarray) -> int:
-    return sum(abs(int(one)) for one in change.ravel())
-
-
-def drawn(
-    generator: np.random.Generator, documents: int, nearest: int, shape: tuple[int, int]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Items and strata of so many documents, of whom a third are on one text."""
-    items = [
-        np.arange(nearest) if generator.random() < 1 / 3 else generator.permutation(shape[1])
-        for _ in range(documents)
-    ]
-    strata = generator.integers(0, shape[0], documents)
-    return np.array([own[:nearest] for own in items], np.int64).reshape(-1, nearest), strata
-
-
-@settings(max_examples=200, deadline=None)
-@given(
-    nearest=st.integers(1, 40),
-    more=st.integers(0, 40),
-    strata=st.integers(1, 5),
-    documents=st.integers(1, 30),
-    seed=st.integers(0, 2**32 - 1),
-)
-def test_the_sensitivity_of_any_documents_and_pools(
-    nearest: int, more: int, strata: int, documents: int, seed: int
-) -> None:
-    # Every document of a random corpus is taken out. Kills: a norm in L2 under noise for L1, a
-    # norm of one vote, a norm within each stratum.
-    votes = PureVotes(nearest, EPSILON)
-    shape = strata, nearest + more
-    items, labels = drawn(np.random.default_rng(seed), documents, nearest, shape)
-    whole = votes.sums(items, labels, shape)
-    for out in range(documents):
-        rest = np.arange(documents) != out
-        change = whole - votes.sums(items[rest], labels[rest], shape)
-        assert size(change) == votes.norm
-        assert (change[labels[out]][items[out]] == votes.weight).all()
-    assert votes.rate * votes.norm == EPSILON
 
 
 @pytest.mark.parametrize("nearest", [1, 2, 3, 20, 300, 513, 1000])
@@ -119,25 +79,6 @@ def test_what_cannot_be_promised_is_refused() -> None:
         PureVotes(10, Fraction(1, 1000))
     with pytest.raises(ValueError, match="is not a number of items"):
         PureVotes(0, EPSILON)
-
-
-def test_noise_is_of_the_sums_and_of_their_stratum() -> None:
-    # Kills: noise that two strata of equal sums share, noise that stays when the sums change (their
-    # difference would be known), noise of no key.
-    votes, own = PureVotes(1, EPSILON), stream()
-    sums = np.zeros((3, 40), np.int64)
-    first = votes.release(sums, own)
-    np.testing.assert_array_equal(votes.release(sums, own), first)
-    assert (first[0] != first[1]).any()
-    assert (first[1] != first[2]).any()
-    more = sums.copy()
-    more[0, 0] = 1
-    second = votes.release(more, own)
-    assert ((second - more)[0] != first[0]).any()
-    np.testing.assert_array_equal(second[1:], first[1:])
-    assert (votes.release(sums, stream()) != first).any()
-    with pytest.raises(ValueError, match="sums are int64"):
-        votes.release(sums[0], own)
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(10)])

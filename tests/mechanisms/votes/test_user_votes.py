@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from drawn_votes import drawn, gaussian_masses, squares
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,9 +23,6 @@ DELTA = Fraction(1, 10**6)
 BUDGETS = {"low": Fraction(1, 2), "high": Fraction(2)}
 LOW, HIGH = 0, 1
 
-Documents = tuple[np.ndarray, np.ndarray]
-"""The texts that each document votes for, and its stratum."""
-
 
 def own_of(nearest: int, delta: Fraction = DELTA, **budgets: Fraction) -> UserVotes:
     given_budgets = budgets or BUDGETS
@@ -32,24 +30,12 @@ def own_of(nearest: int, delta: Fraction = DELTA, **budgets: Fraction) -> UserVo
     return UserVotes(Votes(nearest, max(given_budgets.values()), delta), norms)
 
 
-def squares(change: np.ndarray) -> int:
-    return sum(int(one) ** 2 for one in change.ravel())
-
-
-def drawn(
-    generator: np.random.Generator, documents: int, nearest: int, shape: tuple[int, int]
-) -> Documents:
-    """Documents of a user, of whom a third are on one text; whoever repeats it is the loudest."""
-    items = [
-        np.arange(nearest) if generator.random() < 1 / 3 else generator.permutation(shape[1])
-        for _ in range(documents)
-    ]
-    strata = generator.integers(0, shape[0], documents)
-    return np.array([own[:nearest] for own in items], np.int64).reshape(-1, nearest), strata
-
-
 def vector(
-    own: UserVotes, user: Documents, group: int, shape: tuple[int, int], bits: np.ndarray
+    own: UserVotes,
+    user: tuple[np.ndarray, np.ndarray],
+    group: int,
+    shape: tuple[int, int],
+    bits: np.ndarray,
 ) -> np.ndarray:
     """A user's clipped votes among all sums."""
     sums = own.documents.sums(*user, shape).ravel()
@@ -137,11 +123,7 @@ def test_the_law_on_a_pool_of_two_texts(counts: Sequence[int], group: int) -> No
     budgets = {"low": Fraction(15), "high": Fraction(30)}
     delta = Fraction(1, 1000)
     own = own_of(1, delta, **budgets)
-    law, reach = own.documents.noise.law, int(8 * own.documents.noise.deviation) + STEPS
-    tails = [law.tail(k, 128)[0] / 2**128 for k in range(reach + 2)]
-    upper = np.array(tails[:-1]) - np.array(tails[1:])
-    masses = np.concatenate([upper[:0:-1], upper])
-    assert masses.sum() == pytest.approx(1, abs=1e-12)
+    masses = gaussian_masses(own.documents)
     items = np.array([[text] for text, count in enumerate(counts) for _ in range(count)], np.int64)
     user = items, np.zeros(len(items), np.int64)
     grid = np.linspace(0, 65535, 9).astype(np.uint16)

@@ -10,6 +10,7 @@ import mpmath
 import numpy as np
 import pytest
 from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
+from drawn_votes import drawn, gaussian_masses, size, squares
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -17,22 +18,10 @@ from scipy import stats
 from quietcorpus.mechanisms.accounting.guarantees import DocumentPrivacy
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.users.clipped_sum import STEPS
+from quietcorpus.mechanisms.votes.pure_votes import PureVotes
 from quietcorpus.mechanisms.votes.votes import STANDS_OUT, Votes
 
 EPSILON, DELTA = Fraction(1), Fraction(1, 10**6)
-
-
-def squares(change: np.ndarray) -> int:
-    return sum(int(one) ** 2 for one in change.ravel())
-
-
-def drawn(
-    generator: np.random.Generator, documents: int, nearest: int, shape: tuple[int, int]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Items and strata of so many documents."""
-    items = [generator.permutation(shape[1])[:nearest] for _ in range(documents)]
-    strata = generator.integers(0, shape[0], documents)
-    return np.array(items, np.int64).reshape(documents, nearest), strata
 
 
 @settings(max_examples=200, deadline=None)
@@ -47,17 +36,21 @@ def test_the_sensitivity_of_any_documents_and_pools(
     nearest: int, more: int, strata: int, documents: int, seed: int
 ) -> None:
     # Every document of a random corpus is taken out. Kills: votes of full weight for each item,
-    # weights that are rounded up, a norm within each stratum, a sum that other documents alter.
-    votes = Votes(nearest, EPSILON, DELTA)
+    # weights that are rounded up, a norm within each stratum, a sum that other documents alter, a
+    # norm in L2 under noise for L1.
+    votes, pure = Votes(nearest, EPSILON, DELTA), PureVotes(nearest, EPSILON)
+    assert pure.rate * pure.norm == EPSILON
     shape = strata, nearest + more
     items, labels = drawn(np.random.default_rng(seed), documents, nearest, shape)
-    whole = votes.sums(items, labels, shape)
     for out in range(documents):
         rest = np.arange(documents) != out
-        change = whole - votes.sums(items[rest], labels[rest], shape)
-        assert squares(change) <= STEPS**2
-        assert squares(change) == nearest * votes.weight**2 > 0
-        assert (change[labels[out]][items[out]] == votes.weight).all()
+        for own in (votes, pure):
+            change = own.sums(items, labels, shape) - own.sums(items[rest], labels[rest], shape)
+            assert (change[labels[out]][items[out]] == own.weight).all()
+            if own is pure:
+                assert size(change) == pure.norm
+            else:
+                assert squares(change) == nearest * own.weight**2 <= STEPS**2
 
 
 @pytest.mark.parametrize("nearest", [1, 2, 3, 7, 100, 513, 1000, STEPS**2])
@@ -112,11 +105,7 @@ def test_the_law_on_a_pool_of_two_texts(nearest: int) -> None:
     # divergence is summed over all of them, in both directions. Kills: noise that is not what the
     # accountant was asked about, weights beyond the norm.
     votes = Votes(nearest, Fraction(30), Fraction(1, 1000))
-    law, reach = votes.noise.law, int(8 * votes.noise.deviation) + STEPS
-    tails = [law.tail(k, 128)[0] / 2**128 for k in range(reach + 2)]
-    upper = np.array(tails[:-1]) - np.array(tails[1:])
-    masses = np.concatenate([upper[:0:-1], upper])
-    assert masses.sum() == pytest.approx(1, abs=1e-12)
+    masses = gaussian_masses(votes)
     items = np.arange(nearest, dtype=np.int64)[None]
     change = votes.sums(items, np.zeros(1, np.int64), (1, 2))[0]
 
@@ -140,10 +129,11 @@ def test_what_cannot_be_promised_is_refused() -> None:
             Votes(nearest, EPSILON, DELTA)
 
 
-def test_noise_is_of_the_sums_and_of_their_stratum() -> None:
+@pytest.mark.parametrize("noise", ["gaussian", "geometric"])
+def test_noise_is_of_the_sums_and_of_their_stratum(noise: str) -> None:
     # Kills: noise that two strata of equal sums share, noise that stays when the sums change (their
     # difference would be known), noise of no key.
-    votes = Votes(1, EPSILON, DELTA)
+    votes = PureVotes(1, EPSILON) if noise == "geometric" else Votes(1, EPSILON, DELTA)
     stream = ReleaseKey(os.urandom(32)).stage("votes", 1)
     sums = np.zeros((3, 40), np.int64)
     first = votes.release(sums, stream)
@@ -157,6 +147,8 @@ def test_noise_is_of_the_sums_and_of_their_stratum() -> None:
     np.testing.assert_array_equal(second[1:], first[1:])
     other = votes.release(sums, ReleaseKey(os.urandom(32)).stage("votes", 1))
     assert (other != first).any()
+    with pytest.raises(ValueError, match="sums are int64"):
+        PureVotes(1, EPSILON).release(sums[0], stream)
 
 
 def test_what_stands_out_is_three_deviations_above_nothing() -> None:
