@@ -50,7 +50,7 @@ class Page(HTMLParser):
 def assert_looks_well(browser: Browser, page: Path) -> None:
     """Fail for a page that loads or runs something, overflows, is faint, or has no order.
 
-    That what is wrong would be seen is tested in `evaluation/report/test_page_browser.py`.
+    That what is wrong would be seen is tested in `evaluation/report/test_page.py`.
     """
     backgrounds = set()
     for width in WIDTHS:

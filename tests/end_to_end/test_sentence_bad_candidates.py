@@ -34,7 +34,7 @@ def replace(copy: Path, name: str, change: Callable[[Any], Any]) -> None:
 
 
 GUARANTEE = {"definition": "d", "unit": "u", "parameters": {"epsilon": 1}, "statement": "s"}
-# Every other fault: indexes/test_folder_artefacts.py, indexes/documents/test_candidates_damaged.py.
+# Every other fault: indexes/test_folder_artefacts.py, indexes/documents/test_candidates.py.
 FAULTS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "damaged": (
         lambda c: (c / "embeddings.npy").write_bytes(b"x"),

@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from noisy_queries import Array, brute, clustered
 from scipy import stats
 
 from quietcorpus.evaluation.calibration import (
@@ -19,11 +20,16 @@ from quietcorpus.evaluation.calibration import (
     DrawCounts,
     Measured,
     child,
+    choose,
     choose_words,
     held_draws,
     measure,
+    noisy_queries,
+    recall,
 )
 from quietcorpus.evaluation.simulation import CodeSimulator, Simulator, VectorSimulator
+from quietcorpus.indexes.search.euclidean import EuclideanSearch
+from quietcorpus.indexes.search.protocol import Search
 
 ALPHA = 1e-6
 
@@ -232,3 +238,113 @@ def test_what_cannot_be_measured(
             held,
             np.random.SeedSequence(),
         )
+
+
+# Which setting is best: the confidence that is stated, and the power to leave others out.
+
+
+TRIALS, CONFIDENCE = 4000, 0.9
+MOST_MISSED = int(stats.binom.isf(1e-6, TRIALS, 1 - CONFIDENCE))
+
+
+def drawn(means: np.ndarray, runs: int, generator: np.random.Generator) -> np.ndarray:
+    common = generator.normal(0, 5, runs)
+    return means[:, None] + common + generator.normal(0, 1, (len(means), runs))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("gaps", [[0.0] * 6, [0.0, 0.5, 0.5, 1.0, 2.0]])
+@pytest.mark.parametrize("runs", [2, 4])
+def test_the_best_is_among_them_as_often_as_stated(gaps: list[float], runs: int) -> None:
+    # Kills: a margin without Bonferroni or with a wrong deviation. Setting 0 is the best.
+    generator, means = np.random.default_rng(), -np.array(gaps)
+    found = [choose(drawn(means, runs, generator), CONFIDENCE) for _ in range(TRIALS)]
+    assert sum(0 not in choice.among for choice in found) <= MOST_MISSED
+
+
+def test_less_confidence_is_too_little() -> None:
+    # The control: settings that are all alike, of which the best is missed too often.
+    generator = np.random.default_rng()
+    found = [choose(drawn(np.zeros(6), 4, generator), 0.5) for _ in range(TRIALS)]
+    assert sum(0 not in choice.among for choice in found) > MOST_MISSED
+
+
+def test_settings_may_vary_differently() -> None:
+    # Kills: a variance that all share, by which the best, if it varies most, is missed too often.
+    generator = np.random.default_rng()
+    deviations = np.array([1.0, *[0.1] * 10])[:, None]
+    scores = generator.normal(0, 1, (TRIALS, 11, 3)) * deviations
+    missed = sum(0 not in choose(own).among for own in scores)
+    most = int(stats.binom.isf(1e-6, TRIALS, 0.05))
+    assert missed <= most
+    margin = stats.t.isf(0.05 / 10, 20) * np.sqrt((deviations**2).mean() * 2 / 3)
+    means = scores.mean(axis=2)
+    assert (means[:, 0] < means.max(axis=1) - margin).sum() > most
+
+
+def test_what_all_settings_of_a_run_share_hides_nothing() -> None:
+    # The power: a large gap is told in three runs, whose own levels differ.
+    generator = np.random.default_rng()
+    choice = choose(drawn(np.array([0.0, 1e6, 0.0]), 3, generator))
+    assert choice.best == 1
+    assert choice.among == (1,)
+
+
+def test_one_setting_is_the_best() -> None:
+    assert choose(np.array([[0.2, 0.3]])) == (0, (0,))
+
+
+# Recall on noisy queries, and the law of these queries.
+
+
+class Shifted:
+    """A search that finds another word than the nearest one for the first `wrong` queries."""
+
+    def __init__(self, search: Search, wrong: int, words: int) -> None:
+        self._search, self._wrong, self._words = search, wrong, words
+
+    def nearest(self, queries: Array) -> Array:
+        found = self._search.nearest(queries).copy()
+        found[: self._wrong] = (found[: self._wrong] + 1) % self._words
+        return found
+
+
+@pytest.mark.parametrize("wrong", [0, 7, 50])
+def test_recall_is_the_share_of_equal_answers(wrong: int) -> None:
+    # Kills: the share that differ, a share of the words instead of the queries, a search that is
+    # compared with itself, an interval of another share.
+    vectors = clustered(300, 5)
+    queries = noisy_queries(vectors, 4.0, 50, np.random.SeedSequence())
+    exact = EuclideanSearch(vectors)
+    found = recall(Shifted(exact, wrong, len(vectors)), exact, queries)
+    assert (found.found, found.queries, found.share) == (50 - wrong, 50, 1 - wrong / 50)
+    expected = stats.binomtest(50 - wrong, 50).proportion_ci(0.95, "exact")
+    assert found.interval == pytest.approx(tuple(expected), abs=1e-6)
+
+
+def test_equal_seeds_give_equal_words_and_scaled_noise() -> None:
+    # Kills: draws that no seed governs, noise that is drawn anew for each epsilon or multiplied by
+    # it. Words on a wide lattice are told from their queries.
+    vectors = (1000 * np.arange(20, dtype=np.float32))[:, None] + np.zeros((1, 3), np.float32)
+    one, other = (noisy_queries(vectors, e, 200, np.random.SeedSequence(3)) for e in (2.0, 1.0))
+    np.testing.assert_array_equal(one, noisy_queries(vectors, 2.0, 200, np.random.SeedSequence(3)))
+    words = brute(vectors, one)
+    np.testing.assert_array_equal(words, brute(vectors, other))
+    np.testing.assert_allclose(2 * (one - vectors[words]), other - vectors[words], atol=0.01)
+    assert (noisy_queries(vectors, 2.0, 200, np.random.SeedSequence(4)) != one).any()
+
+
+def test_queries_are_words_drawn_alike_under_madlibs_noise() -> None:
+    # Kills: each word once, some words alone, noise of another length than Gamma(d, 1 / epsilon)
+    # or with no noise at all. Of 20,000 lengths, a scale that is wrong by a tenth has a statistic
+    # near .06 (d = 3), where 1e-6 is rejected from .02 on.
+    count, epsilon = 20_000, 2.0
+    vectors = (1000 * np.arange(20, dtype=np.float32))[:, None] + np.zeros((1, 3), np.float32)
+    queries = noisy_queries(vectors, epsilon, count, np.random.SeedSequence())
+    words = brute(vectors, queries)
+    drawn = np.bincount(words, minlength=len(vectors))
+    assert stats.chisquare(drawn).pvalue > ALPHA
+    lengths = np.linalg.norm(queries.astype(np.float64) - vectors[words], axis=1)
+    law = stats.gamma(3, scale=1 / epsilon)
+    assert stats.kstest(lengths, law.cdf).pvalue > ALPHA
+    assert stats.kstest(1.1 * lengths, law.cdf).pvalue < ALPHA  # a control

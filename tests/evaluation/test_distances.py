@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.spatial.distance import pdist
+from scipy.spatial.distance import cdist, pdist
 
-from quietcorpus.evaluation.distances import euclidean_distances, hamming_distances, privacy_ratio
+from quietcorpus.evaluation.distances import (
+    epsilon_of,
+    euclidean_distances,
+    euclidean_neighbours,
+    hamming_distances,
+    hamming_neighbours,
+    privacy_ratio,
+    telling,
+)
 
 SEED = 5  # of samples, which are tested with others too
 
@@ -150,3 +159,74 @@ def test_the_ratio_matches_epsilon_times_distance() -> None:
     for zero in ((Fraction(0), ours), (theirs, Fraction(0))):
         with pytest.raises(ValueError, match="zero"):
             privacy_ratio(*zero)
+
+
+# Epsilons of equal effect: by hand, and where there is none.
+
+
+def test_a_value_is_met_between_the_epsilons_around_it() -> None:
+    # Kills: interpolation in epsilon rather than its logarithm, the other end, falling curves.
+    assert epsilon_of(0.5, [1, 4, 16], [0, 0.25, 0.75]) == pytest.approx(8)
+    assert epsilon_of(0.25, [1, 4, 16], [0, 0.25, 0.75]) == pytest.approx(4)
+    assert epsilon_of(175, [1, 100], [200, 100]) == pytest.approx(100**0.25)
+    assert epsilon_of(0.1, [2, 3, 5], [0.1, 0.1, 0.4]) == pytest.approx(3)
+
+
+def test_of_several_epsilons_the_smallest_is_taken() -> None:
+    found = epsilon_of(0.5, [1, math.e, math.e**2, math.e**3], [0, 1, 0.25, 1])
+    assert found == pytest.approx(math.exp(0.5))
+
+
+@pytest.mark.parametrize("value", [-0.1, 0.9])
+def test_there_is_none_beyond_the_grid(value: float) -> None:
+    # Kills: extrapolation, the nearest end taken instead.
+    assert epsilon_of(value, [1, 4, 16], [0, 0.25, 0.75]) is None
+    assert epsilon_of(value, [1], [value]) is None
+
+
+def test_values_tell_if_half_of_the_words_lie_between_the_ends() -> None:
+    # Kills: an end that counts as inside, a share above a half demanded.
+    assert telling(np.array([0, 0, 1, 99]), 0, 100)
+    assert not telling(np.array([0, 100, 100, 99]), 0, 100)
+    assert not telling(np.array([1, 1, 1]), 1, 100)
+
+
+# Neighbours against sorting all distances.
+
+
+RANKS = [1, 2, 40, 199]
+
+
+def test_euclidean_neighbours_are_those_of_a_full_sort() -> None:
+    # Kills: a word as its own neighbour, ranks off by one, ranks in another order than asked for,
+    # a block's words mixed up, distances squared. Word 9 has a twin: its nearest is at zero.
+    generator = np.random.default_rng()
+    vectors = generator.normal(2, 1, size=(200, 7)).astype(np.float32)
+    vectors[150] = vectors[9]
+    words = np.array([9, *generator.choice(200, 80, replace=False)])
+    expected = np.sort(cdist(vectors[words].astype(float), vectors.astype(float)), axis=1)
+    for ranks in (RANKS, RANKS[::-1]):
+        found = euclidean_neighbours(vectors, words, ranks)
+        np.testing.assert_allclose(found, expected[:, ranks], rtol=1e-12)
+    assert euclidean_neighbours(vectors, words, [1])[0, 0] == 0
+
+
+def test_hamming_neighbours_are_those_of_a_full_sort() -> None:
+    # Kills: a word as its own neighbour, the first 64 bits alone, uint8 sums that wrap (the last
+    # two codes are 320 bits apart).
+    generator = np.random.default_rng()
+    codes = generator.integers(2**64, size=(200, 5), dtype=np.uint64)
+    codes[-2], codes[-1] = 0, 2**64 - 1
+    bits = np.unpackbits(codes.view(np.uint8), axis=1)
+    words = np.array([198, 199, 0, 7])
+    expected = np.sort((bits[words][:, None] != bits).sum(axis=2), axis=1)
+    np.testing.assert_array_equal(hamming_neighbours(codes, words, RANKS), expected[:, RANKS])
+
+
+@pytest.mark.parametrize("ranks", [[], [0], [-1], [1, 200]])
+def test_ranks_that_do_not_exist(ranks: list[int]) -> None:
+    words = np.arange(2)
+    with pytest.raises(ValueError, match="1 to 199"):
+        euclidean_neighbours(np.zeros((200, 2), dtype=np.float32), words, ranks)
+    with pytest.raises(ValueError, match="1 to 199"):
+        hamming_neighbours(np.zeros((200, 1), dtype=np.uint64), words, ranks)

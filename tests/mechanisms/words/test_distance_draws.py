@@ -14,6 +14,7 @@ from scipy.stats import chi2
 
 from quietcorpus.mechanisms.keystream import Addresses, Keystream, ReleaseKey
 from quietcorpus.mechanisms.words import distance_draws
+from quietcorpus.mechanisms.words import distance_draws as distance_tables
 from quietcorpus.mechanisms.words.distance_draws import (
     Decline,
     DistanceDraws,
@@ -159,3 +160,29 @@ def test_logarithms_are_rounded_up_to_six_digits() -> None:
         above = log_above(value)
         assert 0 <= float(above) - math.log(value) < 1e-4
         assert len(str(above * 10**6).split("/")) == 1
+
+
+# Tables of words' laws: their thresholds, and the bound on what these err by.
+
+
+@pytest.mark.parametrize("name", DECLINES)
+def test_thresholds_err_by_less_than_their_bound(name: str) -> None:
+    # Kills: a bound without a term that counts, thresholds from sums of too few words.
+    decline = DECLINES[name]
+    draws = DistanceDraws(PLACES, decline)
+    draws.add(np.arange(WORDS, dtype=np.int32))
+    table, radius = draws._table, decline.radius(WORDS)
+    for word in range(0, WORDS, 6):
+        ids = table.outcomes(word)
+        masses = Masses(decline.rate, radius, PLACES.exactly(word, ids), WORDS)
+        exact = [masses.survival(index, 200) for index in range(len(ids) + 1)]
+        total = sum(low for low, _ in exact)
+        first = int(table._starts[table._rows[word], 0])
+        for place, low in enumerate(itertools.accumulate(low for low, _ in exact[:-1])):
+            true = Fraction(low, total) * 2**64
+            assert abs(int(table._thresholds[first + place]) - true) <= int(draws._doubt) / 2
+
+
+def test_an_error_bound_beyond_64_bits_leaves_nothing_clear() -> None:
+    assert distance_tables.doubt_of(Fraction(10**15), 300) == 2**64 - 1
+    assert distance_tables.doubt_of(Fraction(20), 100) < 2**25

@@ -1,4 +1,4 @@
-"""A ledger's page: its figures are the ledger's, it is valid, and it can be read."""
+"""The balances of a ledger: what machines watch is what the ledger grants and refuses by."""
 
 from __future__ import annotations
 
@@ -15,13 +15,45 @@ from machine import ROOT
 
 from quietcorpus import ledger as api
 from quietcorpus.mechanisms.accounting.filters import Concentrated
-from quietcorpus.mechanisms.accounting.guarantees import UserPrivacy
+from quietcorpus.mechanisms.accounting.guarantees import LimitedPrecision, UserPrivacy
 from quietcorpus.pipelines.ledger.book import Ledger
-from quietcorpus.pipelines.ledger.caps import Cost, Terms
+from quietcorpus.pipelines.ledger.caps import Cost, Terms, as_terms
 from quietcorpus.pipelines.ledger.records import Partition
+from quietcorpus.pipelines.ledger.refusals import Request
+from quietcorpus.pipelines.ledger.views import Amount, balances
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
+
+
+FIFTH = Fraction(1, 5)
+
+
+def test_the_balances_of_a_ledger(tmp_path: Path) -> None:
+    # Kills: a reservation that is left out, a share of epsilon alone, the charge of another
+    # release, an account of another kind that is charged, a float that says that more is left.
+    place = str(tmp_path / "ledger")
+    own = {"definition": "limited-precision", "precision": 2, "epsilon": 10, "delta": "1/1000"}
+    caps = [own, {"definition": "sentence", "epsilon": 3}]
+    ledger = Ledger.init(place, as_terms({"corpus": str(tmp_path / "in"), "caps": caps}))
+    for name, delta in (("a", Fraction(0)), ("b", Fraction(9, 10_000))):
+        cost = Cost(LimitedPrecision(2, FIFTH, delta), "words")
+        where = (f"{tmp_path}/in/*", f"{tmp_path}/out/{name}")
+        ledger.reserve(Request(name, "0" * 32, *where, None, cost))
+    charged, other = balances(place, "b")
+    assert Fraction(charged.used.epsilon) >= 2 * FIFTH
+    assert Fraction(charged.left.epsilon) <= 10 - 2 * FIFTH
+    found = (charged.used.epsilon, charged.left.epsilon, charged.share)
+    assert found == pytest.approx((0.4, 9.6, 0.9))
+    assert charged.charged is not None
+    assert charged.charged.delta == pytest.approx(0.0009)
+    assert (other.share, other.charged) == (0, None)
+    assert other.used == Amount(epsilon=0, delta=0)
+    assert balances(place, "c")[0].charged is None
+
+
+# A ledger's page: its figures are the ledger's, it is valid, and it can be read.
+
 
 HOSTILE = "<script>alert(1)</script> & \"x\" 'y'"
 OLD = [ROOT / "tests/fixtures/formats" / name for name in ("ledger-v1", "ledger-v2")]
