@@ -46,12 +46,6 @@ if TYPE_CHECKING:
 Forgery = tuple[Callable[[Path], Any], str]
 
 
-@pytest.fixture
-def copied(golden: Path, tmp_path: Path) -> Callable[[str], Path]:
-    """Copies that a test may spoil."""
-    return lambda name: shutil.copytree(golden / f"out-{name}", tmp_path / "out")
-
-
 def mechanism(**values: Any) -> Callable[[Path], Any]:
     return card(lambda content: content["mechanism"].update(values))
 

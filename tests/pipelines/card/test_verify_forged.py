@@ -27,12 +27,6 @@ TEXTS, VOTES, VECTORS = "texts.parquet", "votes.parquet", "vectors.parquet"
 VOCABULARY = "vocabulary.parquet"
 
 
-@pytest.fixture
-def copied(golden: Path, tmp_path: Path) -> Callable[[str], Path]:
-    """Copies that a test may spoil."""
-    return lambda name: shutil.copytree(golden / f"out-{name}", tmp_path / "out")
-
-
 @pytest.mark.parametrize("name", KINDS)
 def test_a_release_of_each_kind_is_compared_in_whole(golden: Path, name: str) -> None:
     # Kills: lines, pages, types or ranges that are not those of a release.

@@ -40,12 +40,6 @@ FRAME = b"\x50\x2a\x4d\x18" + len(NOTE).to_bytes(4, "little") + NOTE
 """A frame that every reader of Zstandard skips."""
 
 
-@pytest.fixture
-def copied(golden: Path, tmp_path: Path) -> Callable[[str], Path]:
-    """Copies that a test may spoil."""
-    return lambda name: shutil.copytree(golden / f"out-{name}", tmp_path / "out")
-
-
 def last_page(parts: ParquetParts) -> list[Any]:
     return parts.chunks[-1][1][-1]
 
