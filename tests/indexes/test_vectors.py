@@ -263,74 +263,6 @@ def test_too_few_reachable_words() -> None:
 # Files of word vectors that are refused: damaged, cut short, evil, of something else.
 
 
-@pytest.mark.parametrize(
-    ("lines", "message"),
-    [
-        (b"", "holds 0 words; give at least two"),
-        (b"the 1 2\n", "holds 1 words"),
-        (b"0 3\n", "holds 0 words"),
-        (b"the\nof 1\n", "line 1 holds no values"),
-        (b"2 0\nthe\nof\n", "line 1 holds no values"),
-        (b"the 1 2\nof 1 2 3\n", "line 2 has 3 values, not 2 as line 1 says, after 'of'"),
-        (b"the 1 2\nof 1\n", "line 2 has 1 values, not 2"),
-        (b"the 1 2\n\nof 1 2\n", "line 2 has 0 values, not 2 as line 1 says, after ''"),
-        (b"2 3\nthe 1 2\nof 1 2\n", "line 2 has 2 values, not 3 as line 1 says, after 'the'"),
-        (b"2 1\nthe 1 2\nof 1 2\n", "line 2 has 2 values, not 1"),
-        (b"3 2\nthe 1 2\nof 1 2\n", "holds 2 rows, its header says 3"),
-        (b"1 2\nthe 1 2\nof 1 2\n", "line 3 is one more than the 1 rows that the header says"),
-        (b"the 1 2\nof 1 nan\n", "line 2: 'of' has a value that is not finite .1 such lines"),
-        (b"2 2\nthe 1 -inf\nof nan 1\n", "line 2: 'the' has a value that is not finite .2 such"),
-        (b"the 1 2\nof 1e39 1\n", "line 2: 'of' has a value that is not finite"),
-        (b"the 1 2\nof 0 -0.0\n", "line 2: 'of' has a vector of zeros"),
-        (b"the 1 2\nof 1e-60 0\n", "line 2: 'of' has a vector of zeros"),
-        (b"2 2\nthe 1 2\nthe 1 3\n", r"line 3: 'the' stands there more than once \(1 such lines"),
-        (
-            b"a 1\na b 1\na b 2\na b 3\n",
-            r"line 3: 'a b' stands there .* \(2 such lines\); remove them",
-        ),
-        (b"the 1 2\nof 1 two\n", "line 2 holds something that is not a number, after 'of'"),
-        (b"the 1 2\nof one 2\n", "line 2 holds something that is not a number"),
-        (b"the 1 2\nof 1 0x2\n", "line 2 holds something that is not a number"),
-        (b"the 1 2\nof 1 2", "line 2 does not end: the file is cut short"),
-        (
-            b"5000 2 4 5 2 2166136261 < >\n0 1 2\n1 2 1\n",
-            "is floret's table of hashed parts of wor",
-        ),
-        (b"9" * 5000 + b" 2\nof 1 2\n", "line 2 has 2 values, not 1"),
-    ],
-    ids=str,
-)
-def test_refused_text(lines: bytes, message: str) -> None:
-    with pytest.raises(VectorsError, match=message):
-        load("x.txt", {"x.txt": lines})
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "begins neither with word2vec's header"),
-        (b"\xba\x16O/\x0c\x00", "is not whole: the file is cut short"),
-        (b"the 2\n" + BINARY, "begins neither with word2vec's header"),
-        (BINARY.replace(b"2 2", b"3 2"), "row 3 of 3 is not whole: the file is cut short or its"),
-        (BINARY.replace(b"2 2", b"1 2"), "holds more than the 1 vectors of 2 values"),
-        (BINARY.replace(b"2 2", b"2 3"), "row 2 of 2 is not whole"),
-        (BINARY.replace(b"2 2", b"2 1"), "is not UTF-8: the header lies"),
-        (BINARY.replace(b"2 2", b"2 1").replace(VALUES[0].tobytes(), b"01234567"), "holds more"),
-        (BINARY.replace(b"2 2", b"999999999999 999999"), "row 1 of 999999999999 is not whole"),
-        (BINARY + b"\n\n", "holds more than"),
-        (BINARY.replace(b"of", b"the"), "row 2: 'the' stands there more than once"),
-        (BINARY.replace(b"of", b"o\xfff"), r"row 2: b'o\\xfff' is not UTF-8"),
-        (b"2 1\nthe \0\0\0\0of \0\0\x80\x7f", "row 2: 'of' has a value that is not finite"),
-        (b"2 1\nthe \0\0\0\0of \0\0\0\1", "row 1: 'the' has a vector of zeros"),
-        (b"2 1\n" + b"x" * 100_000 + b" \1\1\1\1of \1\1\1\1", "row 1 of 2 is not whole"),
-    ],
-    ids=range(15),
-)
-def test_refused_binary(content: bytes, message: str) -> None:
-    with pytest.raises(VectorsError, match=message):
-        load("x.bin", {"x.bin": content})
-
-
 def test_binary_out_of_step(tmp_path: Path) -> None:
     # gensim writes words with spaces into binary files, which nothing can read: after "new", the
     # rest of that word would be the beginning of its vector. Kills: garbage taken for vectors.
@@ -338,32 +270,6 @@ def test_binary_out_of_step(tmp_path: Path) -> None:
     SAVERS["x.bin"](keyed(["new york", "the"], values), str(tmp_path / "x.bin"))
     with pytest.raises(VectorsError, match=r"row 2: .*is not UTF-8: .*or a word holds a space"):
         load("x.bin", files_in(tmp_path))
-
-
-@pytest.mark.parametrize(
-    ("arrays", "message"),
-    [
-        ({"vectors": VALUES}, r"holds 'vectors'; save it with np\.savez"),
-        ({"words": np.array(WORDS), "embeddings": VALUES}, "holds 'embeddings', 'words'; save"),
-        ({"words": np.array(WORDS, dtype=object), "vectors": VALUES}, "allow_pickle=False"),
-        ({"words": np.arange(3), "vectors": VALUES}, r"words of shape \(3,\) and dtype int64"),
-        ({"words": np.array([WORDS]), "vectors": VALUES}, r"words of shape \(1, 3\)"),
-        ({"words": np.array(WORDS[:2]), "vectors": VALUES}, "holds 2 words and 3 vectors"),
-        ({"words": np.array(["a"]), "vectors": VALUES[:1]}, "holds 1 words"),
-        ({"words": np.array(["a", "b"]), "vectors": VALUES[:2, :0]}, "vectors of dimension 0"),
-        ({"words": np.array(["a", "b"]), "vectors": VALUES[:2, 0]}, r"vectors of shape \(2,\)"),
-        ({"words": np.array(WORDS), "vectors": VALUES[None]}, r"vectors of shape \(1, 3, 2\)"),
-        ({"words": np.array(WORDS), "vectors": VALUES.astype(complex)}, "dtype complex128"),
-        ({"words": np.array(WORDS), "vectors": VALUES.astype(str)}, "vectors of dtype <U"),
-        ({"words": np.array(WORDS), "vectors": VALUES.astype(float) * 10}, "row 2: .*not finite"),
-        ({"words": np.array(WORDS), "vectors": VALUES * 0}, r"row 1: .*zeros \(3 such rows\)"),
-        ({"words": np.array(["a", "b", "a"]), "vectors": VALUES}, "row 3: 'a' stands there more"),
-    ],
-    ids=range(15),
-)
-def test_refused_npz(arrays: dict[str, npt.NDArray[Any]], message: str) -> None:
-    with pytest.raises(VectorsError, match=message):
-        load("x.npz", {"x.npz": npz(**arrays)})
 
 
 def test_a_damaged_npz() -> None:
@@ -375,22 +281,97 @@ def test_a_damaged_npz() -> None:
         load("x.npz", {"x.npz": damaged})
 
 
+TEXTS: list[tuple[bytes, str]] = [
+    (b"", "holds 0 words; give at least two"),
+    (b"the 1 2\n", "holds 1 words"),
+    (b"0 3\n", "holds 0 words"),
+    (b"the\nof 1\n", "line 1 holds no values"),
+    (b"2 0\nthe\nof\n", "line 1 holds no values"),
+    (b"the 1 2\nof 1 2 3\n", "line 2 has 3 values, not 2 as line 1 says, after 'of'"),
+    (b"the 1 2\nof 1\n", "line 2 has 1 values, not 2"),
+    (b"the 1 2\n\nof 1 2\n", "line 2 has 0 values, not 2 as line 1 says, after ''"),
+    (b"2 3\nthe 1 2\nof 1 2\n", "line 2 has 2 values, not 3 as line 1 says, after 'the'"),
+    (b"2 1\nthe 1 2\nof 1 2\n", "line 2 has 2 values, not 1"),
+    (b"3 2\nthe 1 2\nof 1 2\n", "holds 2 rows, its header says 3"),
+    (b"1 2\nthe 1 2\nof 1 2\n", "line 3 is one more than the 1 rows that the header says"),
+    (b"the 1 2\nof 1 nan\n", "line 2: 'of' has a value that is not finite .1 such lines"),
+    (b"2 2\nthe 1 -inf\nof nan 1\n", "line 2: 'the' has a value that is not finite .2 such"),
+    (b"the 1 2\nof 1e39 1\n", "line 2: 'of' has a value that is not finite"),
+    (b"the 1 2\nof 0 -0.0\n", "line 2: 'of' has a vector of zeros"),
+    (b"the 1 2\nof 1e-60 0\n", "line 2: 'of' has a vector of zeros"),
+    (b"2 2\nthe 1 2\nthe 1 3\n", r"line 3: 'the' stands there more than once \(1 such lines"),
+    (
+        b"a 1\na b 1\na b 2\na b 3\n",
+        r"line 3: 'a b' stands there .* \(2 such lines\); remove them",
+    ),
+    (b"the 1 2\nof 1 two\n", "line 2 holds something that is not a number, after 'of'"),
+    (b"the 1 2\nof one 2\n", "line 2 holds something that is not a number"),
+    (b"the 1 2\nof 1 0x2\n", "line 2 holds something that is not a number"),
+    (b"the 1 2\nof 1 2", "line 2 does not end: the file is cut short"),
+    (
+        b"5000 2 4 5 2 2166136261 < >\n0 1 2\n1 2 1\n",
+        "is floret's table of hashed parts of wor",
+    ),
+    (b"9" * 5000 + b" 2\nof 1 2\n", "line 2 has 2 values, not 1"),
+]
+BINARIES: list[tuple[bytes, str]] = [
+    (b"", "begins neither with word2vec's header"),
+    (b"\xba\x16O/\x0c\x00", "is not whole: the file is cut short"),
+    (b"the 2\n" + BINARY, "begins neither with word2vec's header"),
+    (BINARY.replace(b"2 2", b"3 2"), "row 3 of 3 is not whole: the file is cut short or its"),
+    (BINARY.replace(b"2 2", b"1 2"), "holds more than the 1 vectors of 2 values"),
+    (BINARY.replace(b"2 2", b"2 3"), "row 2 of 2 is not whole"),
+    (BINARY.replace(b"2 2", b"2 1"), "is not UTF-8: the header lies"),
+    (BINARY.replace(b"2 2", b"2 1").replace(VALUES[0].tobytes(), b"01234567"), "holds more"),
+    (BINARY.replace(b"2 2", b"999999999999 999999"), "row 1 of 999999999999 is not whole"),
+    (BINARY + b"\n\n", "holds more than"),
+    (BINARY.replace(b"of", b"the"), "row 2: 'the' stands there more than once"),
+    (BINARY.replace(b"of", b"o\xfff"), r"row 2: b'o\\xfff' is not UTF-8"),
+    (b"2 1\nthe \0\0\0\0of \0\0\x80\x7f", "row 2: 'of' has a value that is not finite"),
+    (b"2 1\nthe \0\0\0\0of \0\0\0\1", "row 1: 'the' has a vector of zeros"),
+    (b"2 1\n" + b"x" * 100_000 + b" \1\1\1\1of \1\1\1\1", "row 1 of 2 is not whole"),
+]
+ARCHIVES: list[tuple[dict[str, npt.NDArray[Any]], str]] = [
+    ({"vectors": VALUES}, r"holds 'vectors'; save it with np\.savez"),
+    ({"words": np.array(WORDS), "embeddings": VALUES}, "holds 'embeddings', 'words'; save"),
+    ({"words": np.array(WORDS, dtype=object), "vectors": VALUES}, "allow_pickle=False"),
+    ({"words": np.arange(3), "vectors": VALUES}, r"words of shape \(3,\) and dtype int64"),
+    ({"words": np.array([WORDS]), "vectors": VALUES}, r"words of shape \(1, 3\)"),
+    ({"words": np.array(WORDS[:2]), "vectors": VALUES}, "holds 2 words and 3 vectors"),
+    ({"words": np.array(["a"]), "vectors": VALUES[:1]}, "holds 1 words"),
+    ({"words": np.array(["a", "b"]), "vectors": VALUES[:2, :0]}, "vectors of dimension 0"),
+    ({"words": np.array(["a", "b"]), "vectors": VALUES[:2, 0]}, r"vectors of shape \(2,\)"),
+    ({"words": np.array(WORDS), "vectors": VALUES[None]}, r"vectors of shape \(1, 3, 2\)"),
+    ({"words": np.array(WORDS), "vectors": VALUES.astype(complex)}, "dtype complex128"),
+    ({"words": np.array(WORDS), "vectors": VALUES.astype(str)}, "vectors of dtype <U"),
+    ({"words": np.array(WORDS), "vectors": VALUES.astype(float) * 10}, "row 2: .*not finite"),
+    ({"words": np.array(WORDS), "vectors": VALUES * 0}, r"row 1: .*zeros \(3 such rows\)"),
+    ({"words": np.array(["a", "b", "a"]), "vectors": VALUES}, "row 3: 'a' stands there more"),
+]
+ARRAYS: list[tuple[dict[str, bytes], str]] = [
+    ({"x.npy": npy(VALUES)}, "needs 'x.txt' beside it, with one word a line"),
+    ({"x.npy": npy(VALUES), "x.txt": b"a\nb\n"}, "holds 2 words and 3 vectors"),
+    ({"x.npy": npy(VALUES), "x.txt": b"a\nb\nc\n\n"}, "holds 4 words and 3 vectors"),
+    ({"x.npy": npy(VALUES[0]), "x.txt": b"a\nb\n"}, r"vectors of shape \(2,\)"),
+    ({"x.npy": npy(np.array([object()])), "x.txt": b""}, "allow_pickle=False"),
+    ({"x.npy": npy(VALUES) + b"\n", "x.txt": b""}, "it does not end with its array"),
+    ({"x.npy": npy(VALUES).replace(b"(3, 2)", b"(9, 2)"), "x.txt": b""}, "cannot be read"),
+]
+
+
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({"x.npy": npy(VALUES)}, "needs 'x.txt' beside it, with one word a line"),
-        ({"x.npy": npy(VALUES), "x.txt": b"a\nb\n"}, "holds 2 words and 3 vectors"),
-        ({"x.npy": npy(VALUES), "x.txt": b"a\nb\nc\n\n"}, "holds 4 words and 3 vectors"),
-        ({"x.npy": npy(VALUES[0]), "x.txt": b"a\nb\n"}, r"vectors of shape \(2,\)"),
-        ({"x.npy": npy(np.array([object()])), "x.txt": b""}, "allow_pickle=False"),
-        ({"x.npy": npy(VALUES) + b"\n", "x.txt": b""}, "it does not end with its array"),
-        ({"x.npy": npy(VALUES).replace(b"(3, 2)", b"(9, 2)"), "x.txt": b""}, "cannot be read"),
+        *(({"x.txt": lines}, message) for lines, message in TEXTS),
+        *(({"x.bin": content}, message) for content, message in BINARIES),
+        *(({"x.npz": npz(**arrays)}, message) for arrays, message in ARCHIVES),
+        *ARRAYS,
     ],
-    ids=range(7),
+    ids=range(len([*TEXTS, *BINARIES, *ARCHIVES, *ARRAYS])),
 )
-def test_refused_npy(files: dict[str, bytes], message: str) -> None:
+def test_refused_files(files: dict[str, bytes], message: str) -> None:
     with pytest.raises(VectorsError, match=message):
-        load("x.npy", files)
+        load(next(iter(files)), files)
 
 
 def test_no_file_cut_short_is_read(tmp_path: Path) -> None:

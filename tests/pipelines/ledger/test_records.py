@@ -124,22 +124,6 @@ def test_exact_numbers_are_kept(contents: list[bytes]) -> None:
     assert [cap.most.epsilon for cap in opening.caps] == [Fraction(20, 3), 50, 30, 6, 8]
 
 
-def test_half_a_record_is_none_at_any_length(contents: list[bytes]) -> None:
-    # Kills: a parser that takes the beginning of a record, or one without its last byte.
-    for content in contents:
-        for length in range(len(content)):
-            with pytest.raises(Unreadable):
-                parse(content[:length])
-
-
-def test_a_record_twice_in_one_is_none(contents: list[bytes]) -> None:
-    # Kills: a parser that stops at the end of the first object.
-    for content in contents:
-        for more in (content, b" ", b"\n", b"\0", b"{}"):
-            with pytest.raises(Unreadable):
-                parse(content + more)
-
-
 @pytest.mark.parametrize("version", [4, 17, 10**30])
 def test_a_newer_version_is_told_as_such(contents: list[bytes], version: int) -> None:
     # Kills: unknown keys of a newer version that are told first, or a version that is ignored.
@@ -149,12 +133,14 @@ def test_a_newer_version_is_told_as_such(contents: list[bytes], version: int) ->
             parse(newer)
 
 
-@pytest.mark.parametrize("version", [0, -1, "1", "2", 1.0, 2.5, None, [1]])
-def test_what_is_no_version_is_refused(contents: list[bytes], version: object) -> None:
-    # Kills: an older version, or text, that is taken for this one.
+def test_a_record_is_all_of_its_bytes(contents: list[bytes]) -> None:
+    # Kills: a parser that takes the beginning of a record, or one without its last byte, or that
+    # stops at the end of the first object.
     for content in contents:
-        with pytest.raises(Unreadable):
-            parse(edited(content, schema_version=version))
+        parts = [content[:length] for length in range(len(content))]
+        for other in (*parts, *(content + more for more in (content, b" ", b"\n", b"\0", b"{}"))):
+            with pytest.raises(Unreadable):
+                parse(other)
 
 
 def test_unknown_and_missing_keys_are_refused(contents: list[bytes]) -> None:
@@ -231,28 +217,29 @@ def test_bad_fields_are_refused(contents: list[bytes], number: int, fields: dict
         parse(edited(contents[number], **fields))
 
 
-@pytest.mark.parametrize("epsilon", ["-1", "1/0", "0.5", "1e3", "+1", " 1", "nan", "", "1/"])
-def test_a_charge_is_an_exact_number_from_0_on(contents: list[bytes], epsilon: str) -> None:
-    # Kills: a negative charge, by which budget would come back, and text that is no number.
-    charged = json.loads(contents[1])["charges"][0]
-    for key in ("epsilon", "delta"):
+def test_versions_numbers_and_times_that_are_none_are_refused(contents: list[bytes]) -> None:
+    # Kills: an older version, or text, that is taken for this one; a negative charge, by which
+    # budget would come back, and text that is no number; a time without a zone, which cannot be
+    # compared with the next one's; an exact epsilon that is not the one that is shown.
+    reserved = json.loads(contents[1])
+    (charged,), guarantee = reserved["charges"], reserved["guarantee"]
+    versions = (0, -1, "1", "2", 1.0, 2.5, None, [1])
+    bad = [edited(one, schema_version=version) for one in contents for version in versions]
+    wrong: list[dict[str, Any]] = [
+        *(
+            {"charges": [charged | {key: number}]}
+            for number in ("-1", "1/0", "0.5", "1e3", "+1", " 1", "nan", "", "1/")
+            for key in ("epsilon", "delta")
+        ),
+        *({"created": f"2026-11-23T00:51:30{zone}"} for zone in ("", "+09:00")),
+        *(
+            {"guarantee": guarantee | {"epsilon_exact": exact}}
+            for exact in ("-5", "1/0", "x", "", "5")
+        ),
+    ]
+    for content in (*bad, *(edited(contents[1], **fields) for fields in wrong)):
         with pytest.raises(Unreadable):
-            parse(edited(contents[1], charges=[charged | {key: epsilon}]))
-
-
-@pytest.mark.parametrize("created", ["2026-11-23T00:51:30", "2026-11-23T00:51:30+09:00"])
-def test_times_are_utc(contents: list[bytes], created: str) -> None:
-    # Kills: a time without a zone, which cannot be compared with the next one's.
-    with pytest.raises(Unreadable):
-        parse(edited(contents[1], created=created))
-
-
-@pytest.mark.parametrize("exact", ["-5", "1/0", "x", "", "5"])
-def test_a_guarantee_is_the_one_that_its_numbers_say(contents: list[bytes], exact: str) -> None:
-    # Kills: an exact epsilon that is no number, is negative, or is not the one that is shown.
-    guarantee = json.loads(contents[1])["guarantee"] | {"epsilon_exact": exact}
-    with pytest.raises(Unreadable):
-        parse(edited(contents[1], guarantee=guarantee))
+            parse(content)
 
 
 @pytest.mark.parametrize(
