@@ -306,14 +306,14 @@ def test_encoded_words(
     # of sentences; a control in which rows stay in order.
     write_corpus(workspace, lee_texts[-DOCUMENTS:])
     block = {"mechanism": "madlib", "utility": ..., "index": str(word_index), "epsilon": 12}
-    workspace.release({"input": KEPT} | sentences(**block))
+    workspace.release({"input": KEPT} | sentences(most_sentences=2, **block))
     done = evaluate(workspace, "--draws", "1", "--user", "user", "--no-audit")
     assert done.returncode == 0, done.stderr
     content = content_of(workspace)
     own = figures(content)
     for way in ("", "by all rows together"):
         linked = figures(content, way)
-        assert linked["linkage", "release"] > 0.5
+        assert linked["linkage", "release"] > 0.3
         assert linked["linkage", "noise"] <= linked_by_chance(1)
     assert own["authorship", "noise"] < 0.5
     law = figures(content, OF_WORDS)

@@ -22,8 +22,8 @@ from quietcorpus.pipelines.evaluate.definition import Stage
 from quietcorpus.pipelines.evaluate.study import (
     BY_LAW,
     FACTS,
+    MOST_REDRAWS,
     OF_EVERY,
-    REDRAWS,
     Views,
     attacks_beside_noise,
     way_of,
@@ -123,7 +123,7 @@ def test_rare_words_of_bags_are_sought_by_the_law_too() -> None:
     assert {sentence, f"{sentence} {BY_LAW}"} <= views.facts.keys()
     assert views.learnable is not None
     draws = views.learnable(np.arange(5))
-    assert [draw.shape for draw in draws] == [(5, 200)] * REDRAWS
+    assert [draw.shape for draw in draws] == [(5, 200)] * MOST_REDRAWS
     assert len({float(abs(draw - exact[:5]).sum()) for draw in draws}) > 1
     for most in FACTS:
         way = way_of(most, "rare word")

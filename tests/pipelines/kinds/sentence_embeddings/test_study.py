@@ -37,7 +37,7 @@ class Invented(SentencesStudy):
 
     def __init__(self, count: int, kept: npt.NDArray[np.int64] | None = None) -> None:
         self.generator = np.random.default_rng(count)
-        self.means = 0.05 * self.generator.normal(size=(count, 24))
+        self.means = 0.03 * self.generator.normal(size=(count, 24))
         self.made = np.zeros(count, np.int64)
         lengths = self.generator.integers(20, 220, count)
         documents: Any = SimpleNamespace(rows=np.arange(count))
