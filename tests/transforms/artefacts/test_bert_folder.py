@@ -290,7 +290,7 @@ def test_embeddings_are_the_librarys(name: str, plain: Path, tmp_path: Path) -> 
     expected = theirs(folder)
     for load in (by_onnx, by_torch):
         encoder = load(folder)
-        assert encoder._model.most == limit
+        assert encoder._model._model.most == limit
         assert equal(encoder.encode(TEXTS), expected), load.__name__
 
 
@@ -463,7 +463,7 @@ def test_more_tokens_than_positions_are_cut(plain: Path, tmp_path: Path) -> None
     with pytest.raises(RuntimeError):
         theirs(folder)
     found = [load(folder) for load in (by_onnx, by_torch)]
-    assert [encoder._model.most for encoder in found] == [POSITIONS] * 2
+    assert [encoder._model._model.most for encoder in found] == [POSITIONS] * 2
     assert equal(*(encoder.encode(TEXTS) for encoder in found))
 
 

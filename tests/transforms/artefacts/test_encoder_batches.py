@@ -38,9 +38,9 @@ def test_an_embedding_depends_on_its_sentence_alone(packaged: Encoder) -> None:
     """
     given = sentences()
     assert is_of_the_sentence_alone(packaged, given)
-    if isinstance(packaged._model, TorchModel):
-        theirs = packaged._model.inner.encode(given)
-        one_by_one = [packaged._model.inner.encode([sentence]) for sentence in given]
+    if isinstance(packaged._model._model, TorchModel):
+        theirs = packaged._model._model.inner.encode(given)
+        one_by_one = [packaged._model._model.inner.encode([sentence]) for sentence in given]
         assert not np.array_equal(theirs, np.concatenate(one_by_one))
 
 
@@ -55,14 +55,14 @@ def test_no_row_that_shares_a_batch_is_full(
         limits = {key: 24 for key in ("max_seq_length", "model_max_length") if key in content}
         (folder / name).write_text(json.dumps(content | limits))
     encoder = load(folder)
-    assert encoder._model.most == 24
-    run, seen = encoder._model.run, []
+    assert encoder._model._model.most == 24
+    run, seen = encoder._model._model.run, []
 
     def noted(rows: Sequence[Row], length: int) -> Floats:
         seen.extend((len(rows), len(row["input_ids"]), length) for row in rows)
         return run(rows, length)
 
-    monkeypatch.setattr(encoder._model, "run", noted)
+    monkeypatch.setattr(encoder._model._model, "run", noted)
     given = [
         of_tokens(length) for length in (3, 7, 8, 9, 15, 16, 17, 23, 24, 25, 60) for _ in "123"
     ]
@@ -78,7 +78,7 @@ def test_full_sentences_beside_others(packaged: Encoder, length: int) -> None:
 
     Kills: bits that tell whether all the others of a batch are full; a batch without a blank.
     """
-    full = [of_tokens(length) for _ in range(packaged._model.rows)]
+    full = [of_tokens(length) for _ in range(packaged._model._model.rows)]
     shorter = [of_tokens(length - 1) for _ in full[1:]]
     together = packaged.encode(full)
     beside = packaged.encode([*full[:1], *shorter])
@@ -119,8 +119,8 @@ def test_where_batches_leak_each_sentence_is_encoded_alone(
     sizes = leaking(small, LEAKS[name], monkeypatch)
     with caplog.at_level("INFO", logger="quietcorpus"):
         assert is_of_the_sentence_alone(small, MIXED)
-    assert not any(small._sound.values())
-    assert set(small._sound) == {8, 16, 24, 32, 48}
+    assert not any(small._model._sound.values())
+    assert set(small._model._sound) == {8, 16, 24, 32, 48}
     said = {record.getMessage() for record in caplog.records}
     assert said == {"some sentences are encoded one by one"}  # whose lengths are nobody's business
     sizes.clear()
@@ -146,7 +146,7 @@ def test_sound_batches_are_used_and_looked_at_once(
     sizes = leaking(small, lambda found, rows: np.zeros_like(found), monkeypatch)
     nine = [of_tokens(8) for _ in range(9)]
     small.encode(nine)
-    assert small._sound == {16: True}
+    assert small._model._sound == {16: True}
     sizes.clear()
     small.encode(nine)
     assert sizes == [4, 4, 4]

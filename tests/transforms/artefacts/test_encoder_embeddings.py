@@ -43,7 +43,7 @@ def test_embeddings_are_the_models(packaged: Encoder) -> None:
     assert found.dtype == np.float32
     assert found.shape == (len(given), packaged.dimensions) == (len(given), 384)
     theirs = embedded(packaged_folder(), given)
-    rounding = 1e-5 if packaged._model.rows == 4 else 1e-2
+    rounding = 1e-5 if packaged._model._model.rows == 4 else 1e-2
     np.testing.assert_allclose(found, theirs, rtol=0, atol=rounding)
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, rtol=rounding)
 

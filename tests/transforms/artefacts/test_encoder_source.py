@@ -222,6 +222,6 @@ def test_one_embedding_that_is_not_finite_is_enough(
         return added
 
     leaking(small, last, monkeypatch)
-    monkeypatch.setattr(small, "_is_sound", lambda length: True)
+    monkeypatch.setattr(small._model, "_is_sound", lambda length: True)
     assert np.isfinite(small.encode(MIXED[:-1])).all()
     assert refusal(lambda: small.encode(MIXED)).endswith("that are not finite numbers")

@@ -1,0 +1,148 @@
+"""Static encoders: read as sentence-transformers reads them, and exact in whole numbers."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from math import isqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from encoders import KEY, packaged_folder, sentences
+from instruction_sets import printed_by_levels
+from safetensors.numpy import save_file
+
+from quietcorpus.transforms.artefacts.encoder import Encoder, EncoderSource
+from quietcorpus.transforms.artefacts.static_model import StaticModel
+from quietcorpus.transforms.errors import InputError
+
+TOKENS = 30_522
+TYPE = "sentence_transformers.models."
+
+
+def written(
+    folder: Path, tensors: dict[str, npt.NDArray[Any]], *, normalized: bool = True, **own: Any
+) -> Path:
+    """Write a folder as model2vec does."""
+    folder.mkdir()
+    names = ["StaticEmbedding", "Normalize"] if normalized else ["StaticEmbedding"]
+    modules = [
+        {"idx": i, "name": str(i), "path": "" if i == 0 else f"{i}_{name}", "type": TYPE + name}
+        for i, name in enumerate(names)
+    ]
+    for module in modules[1:]:
+        (folder / module["path"]).mkdir()
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(own))
+    saved = json.loads((packaged_folder() / "tokenizer.json").read_text("utf-8"))
+    saved |= {"padding": None, "truncation": None}
+    (folder / "tokenizer.json").write_text(json.dumps(saved), "utf-8")
+    save_file(tensors, folder / "model.safetensors")
+    return folder
+
+
+def table(size: int = 12, seed: int = 3) -> npt.NDArray[np.float32]:
+    return np.random.default_rng(seed).normal(size=(TOKENS, size)).astype(np.float32)
+
+
+def opened(folder: Path) -> Encoder:
+    return EncoderSource.resolve(KEY, str(folder)).open()
+
+
+@pytest.mark.parametrize("normalized", [True, False])
+@pytest.mark.parametrize("kind", ["embedding.weight", "embeddings", "halves", "shared", "cut"])
+def test_embeddings_are_those_of_sentence_transformers(
+    tmp_path: Path, kind: str, normalized: bool
+) -> None:
+    # Kills: special tokens, a vector of another token, weights or a mapping passed over, a sum for
+    # a mean, a norm of what was cut.
+    from sentence_transformers import SentenceTransformer
+
+    vectors, own = table(), {"truncate_dim": 5} if kind == "cut" else {}
+    tensors = {"embedding.weight" if kind in {"embedding.weight", "cut"} else "embeddings": vectors}
+    if kind == "halves":
+        tensors = {"embeddings": vectors.astype(np.float16)}
+    if kind == "shared":
+        generator = np.random.default_rng()
+        tensors = {
+            "embeddings": vectors[:100].copy(),
+            "mapping": generator.integers(100, size=TOKENS),
+            "weights": generator.random(TOKENS, dtype=np.float32),
+        }
+    folder = written(tmp_path / "model", tensors, normalized=normalized, **own)
+    theirs = SentenceTransformer(str(folder), device="cpu", truncate_dim=own.get("truncate_dim"))
+    found = opened(folder)
+    assert found.dimensions == (5 if own else 12)
+    given = [one for one in sentences() if one]  # they give zeros by zero for none
+    near = 5e-3 if kind == "halves" else 2e-5  # they add up in the table's own precision
+    np.testing.assert_allclose(found.encode(given), theirs.encode(given), atol=near, rtol=1e-4)
+
+
+def test_each_number_is_the_nearest_to_the_exact_one(tmp_path: Path) -> None:
+    # Kills: a float sum, a division in float32, a root of a rounded sum of squares.
+    vectors = np.round(table() * 256).astype(np.int32)
+    folder = written(tmp_path / "model", {"embedding.weight": (vectors / 256).astype(np.float32)})
+    model = StaticModel.load(folder)
+    np.testing.assert_array_equal(model.vectors, vectors * 2 ** (model.exponent - 8))
+    (found,) = model.embed(["the tree of the bird"])
+    ids = model.tokenizer.encode("the tree of the bird", add_special_tokens=False).ids
+    sums = [sum(int(vectors[i, j]) for i in ids) << (model.exponent - 8) for j in range(12)]
+    bits = max(abs(one) for one in sums).bit_length()
+    sums = [one >> max(0, bits - 24) for one in sums]
+    square = sum(one * one for one in sums)
+    for one, number in zip(sums, found.tolist(), strict=True):
+        # The root to 60 bits more than float32 has.
+        exact = Fraction(one << 84, isqrt(square << 168))
+        assert np.float32(float(exact)) == number
+
+
+def test_an_embedding_depends_on_its_text_alone(tmp_path: Path) -> None:
+    # Kills: blanks that count, sums that go on from one text to the next.
+    encoder = opened(written(tmp_path / "model", {"embedding.weight": table()}))
+    given = sentences()
+    whole = encoder.encode(given)
+    for i in np.random.default_rng().permutation(len(given)):
+        np.testing.assert_array_equal(encoder.encode([given[i]])[0], whole[i])
+    np.testing.assert_array_equal(encoder.encode(["", "\x00"]), 0)
+
+
+_EMBEDDED = """
+import hashlib, sys
+from quietcorpus.transforms.artefacts.encoder import EncoderSource
+encoder = EncoderSource.resolve("encoder", "model").open()
+print(hashlib.sha256(encoder.encode(["a word", "the other word of it"] * 3).tobytes()).hexdigest())
+"""
+
+
+@pytest.mark.slow
+def test_instruction_sets_do_not_matter(tmp_path: Path) -> None:
+    written(tmp_path / "model", {"embedding.weight": table(384)})
+    assert len(printed_by_levels(_EMBEDDED, tmp_path)) == 1
+
+
+def test_what_the_card_has(tmp_path: Path) -> None:
+    found = EncoderSource.resolve(KEY, str(written(tmp_path / "m", {"embeddings": table()})))
+    assert found.arithmetic == "whole numbers"
+    assert found.software.startswith("sentencex ")
+    assert found.software.endswith(", graph 1")
+    assert "torch" not in found.computing
+
+
+@pytest.mark.parametrize(
+    ("tensors", "said"),
+    [
+        ({"embeddings": table()[:-1]}, "a vector for each token"),
+        ({"embeddings": np.full((TOKENS, 2), np.inf, np.float32)}, "not finite"),
+        ({"other": table()}, "StopIteration"),
+        ({"embeddings": table(), "mapping": np.full(TOKENS, TOKENS)}, "IndexError"),
+    ],
+    ids=["too few", "infinite", "no table", "a mapping to nowhere"],
+)
+def test_a_folder_that_is_no_encoder(
+    tmp_path: Path, tensors: dict[str, npt.NDArray[Any]], said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        opened(written(tmp_path / "model", tensors))
