@@ -25,6 +25,7 @@ from quietcorpus.transforms.errors import CapReached, InputError, StageError, Un
 from . import ledger
 from .artefacts import (
     build_candidates,
+    build_encoder,
     build_index,
     build_pool,
     build_vocabulary,
@@ -72,6 +73,7 @@ __all__ = [
     "Unavailable",
     "audit",
     "build_candidates",
+    "build_encoder",
     "build_index",
     "build_pool",
     "build_vocabulary",

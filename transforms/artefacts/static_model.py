@@ -38,8 +38,8 @@ VERSION = 1
 """To be raised with every change after which an embedding may have other digits."""
 _MODULES = ["StaticEmbedding"], ["StaticEmbedding", "Normalize"]
 _TABLES = "embedding.weight", "embeddings"  # sentence-transformers' name, and model2vec's
-_BITS = 20  # of a vector's largest number: sums of 2^32 tokens fit 53 bits
-_SUM_BITS = 24  # squares of 2^13 of these fit 63 bits
+_BITS = 28  # of a vector's largest number: sums of 2^25 tokens fit 53 bits
+_SUM_BITS = 25  # the squares of 2^13 of these fit 63 bits
 _MOST_DIMENSIONS = 1 << 13
 
 
@@ -55,7 +55,7 @@ class StaticModel:
 
     Attributes:
         tokenizer: finds the tokens of a text.
-        vectors: the token's vectors times 2^`exponent`, int32 (V, d), at most 2^20.
+        vectors: the token's vectors times 2^`exponent`, int32 (V, d), at most 2^28.
         exponent: see `vectors`.
         normalized: whether embeddings have the norm 1.
         prompt: the text before every sentence.

@@ -91,7 +91,7 @@ def test_each_number_is_the_nearest_to_the_exact_one(tmp_path: Path) -> None:
     ids = model.tokenizer.encode("the tree of the bird", add_special_tokens=False).ids
     sums = [sum(int(vectors[i, j]) for i in ids) << (model.exponent - 8) for j in range(12)]
     bits = max(abs(one) for one in sums).bit_length()
-    sums = [one >> max(0, bits - 24) for one in sums]
+    sums = [one >> max(0, bits - 25) for one in sums]
     square = sum(one * one for one in sums)
     for one, number in zip(sums, found.tolist(), strict=True):
         # The root to 60 bits more than float32 has.

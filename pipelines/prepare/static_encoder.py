@@ -1,0 +1,166 @@
+"""Building a static encoder: the table of a model's tokens, fitted on public sentences.
+
+The folder is one of sentence-transformers (`StaticEmbedding`, then `Normalize`), with a manifest
+beside: the model, the public texts, and how near the table comes to the model.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from quietcorpus.indexes.documents.distillation import Distilled, distilled
+from quietcorpus.indexes.folder import MANIFEST, described
+from quietcorpus.indexes.tokens.segmentation import LANGUAGES, NAME, split
+from quietcorpus.transforms.artefacts import static_model
+from quietcorpus.transforms.artefacts.encoder import EncoderSource
+from quietcorpus.transforms.errors import InputError, require_installed, shown
+from quietcorpus.transforms.reading.documents import Corpus
+
+from ..environment.version import quietcorpus_version
+from ..storage import places
+from ..storage.output import Output
+from ..storage.places import absolute
+from ..terminal.progress import Steps
+from . import encoding
+from .public_documents import texts
+
+FORMAT = "quietcorpus static encoder"
+LEAST_SENTENCES = 200
+_LONGEST = 64  # sentences of a document
+_MODULES = ("StaticEmbedding", ""), ("Normalize", "1_Normalize")
+
+
+def build(
+    model: str,
+    output: str,
+    *,
+    public: str,
+    text: str,
+    language: str,
+    sentences: int,
+    dimensions: int | None,
+    seed: int,
+    progress: bool,
+) -> dict[str, Any]:
+    """Make a static encoder of a model; raises InputError for what can be fixed.
+
+    Returns:
+        The manifest.
+    """
+    public, output = absolute(public), absolute(output)
+    if language not in LANGUAGES:
+        raise InputError(
+            f"language: {shown(language)} is not one that the splitter {NAME} knows; give one of "
+            f"{', '.join(LANGUAGES)}"
+        )
+    if not places.is_local(output):
+        raise InputError(f"output: expected a folder of this machine, got {output}: copy it then")
+    require_installed(*static_model.PACKAGES, key="quietcorpus", extra="sentences")
+    encoding.require_installed_ray()
+    Output(output).require_writable()
+    source = EncoderSource.resolve("model", model)
+    if source.runtime == "static":
+        raise InputError(f"model: {model} is a static encoder; give the model that it stands for")
+    opened, tokenizer = source.open(), source.tokenizer()
+    steps = Steps(4, bar=progress)
+    with steps.step("reading and choosing sentences"):
+        listed = _chosen(Corpus(public, text), language, sentences, np.random.default_rng(seed))
+        tokens = [one.ids for one in tokenizer.encode_batch(listed, add_special_tokens=False)]
+        listed = [one for one, own in zip(listed, tokens, strict=True) if own]
+        tokens = [own for own in tokens if own]
+    if len(listed) < LEAST_SENTENCES:
+        raise InputError(
+            f"public: {public} has {len(listed)} sentences; give {LEAST_SENTENCES} or more"
+        )
+    with (
+        encoding.session(source, len(listed)) as ray,
+        steps.step("encoding sentences", len(listed), "sentences") as display,
+    ):
+        embeddings = encoding.encode(ray, source, opened, listed, display.advance)
+    with steps.step("encoding tokens", tokenizer.get_vocab_size(), "tokens") as display:
+        alone = opened.of_tokens(tokenizer.get_vocab_size(), display.advance)
+    with steps.step("fitting the table, and writing"):
+        kept = _principal(embeddings, dimensions)
+        found = distilled(alone @ kept, tokens, embeddings @ kept, seed)
+        manifest = {
+            "format": FORMAT,
+            "version": 1,
+            "provenance": "public",
+            "model": {"name": places.without_folders(source.name), "sha256": source.digest},
+            "source": {"pattern": places.without_folders(public), "sentences": len(listed)},
+            "language": language,
+            "dimensions": kept.shape[1],
+            "closeness": round(found.closeness, 4),
+            "closeness_of_tokens_alone": round(found.start, 4),
+            "strength": found.strength,
+            "seed": seed,
+            "builder": f"quietcorpus {quietcorpus_version()}",
+        }
+        with Output(output).folder(last=MANIFEST) as folder:
+            _write(Path(folder), found, tokenizer.to_str(), manifest)
+    return manifest
+
+
+def lines(manifest: dict[str, Any]) -> list[str]:
+    """Describe an encoder in lines for people."""
+    return [
+        f"of            {manifest['model']['name']}, sha256 {manifest['model']['sha256'][:12]}",
+        f"dimensions    {manifest['dimensions']}",
+        f"closeness     {manifest['closeness']:.3f}, the mean cosine with the model's embeddings "
+        f"of sentences held out ({manifest['closeness_of_tokens_alone']:.3f} without the fit)",
+    ]
+
+
+def _chosen(
+    corpus: Corpus, language: str, wanted: int, generator: np.random.Generator
+) -> list[str]:
+    """Draw a uniform sample of the different sentences of public texts, in random order."""
+    found: dict[str, float] = {}
+    for own in texts(corpus):
+        for sentence in split(own.to_pylist(), _LONGEST, language).texts:
+            if sentence not in found:
+                found[sentence] = generator.random()
+    return sorted(found, key=found.__getitem__)[:wanted]
+
+
+def _principal(
+    embeddings: npt.NDArray[np.float32], dimensions: int | None
+) -> npt.NDArray[np.float64]:
+    """Return the directions that are kept, (d, k): all, or those of the largest sums of squares."""
+    size = embeddings.shape[1]
+    if dimensions is None:
+        return np.eye(size)
+    if not 0 < dimensions <= size:
+        raise InputError(f"dimensions: expected 1 to {size}, the model's, got {dimensions}")
+    values = embeddings.astype(np.float64)
+    _, directions = np.linalg.eigh(values.T @ values)
+    return directions[:, ::-1][:, :dimensions]
+
+
+def _write(folder: Path, found: Distilled, tokenizer: str, manifest: dict[str, Any]) -> None:
+    """Write the files of a folder of sentence-transformers, and the manifest last."""
+    from safetensors.numpy import save_file
+
+    modules = [
+        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{name}"}
+        for i, (name, path) in enumerate(_MODULES)
+    ]
+    files = {
+        "modules.json": json.dumps(modules, indent=2),
+        "config_sentence_transformers.json": json.dumps({"model_type": "SentenceTransformer"}),
+        "1_Normalize/config.json": json.dumps({}),
+        "tokenizer.json": tokenizer,
+        "README.md": f"---\nlanguage: {manifest['language']}\n"
+        "library_name: sentence-transformers\n---\n\nA static encoder, made by quietcorpus.\n",
+    }
+    for name, content in files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(content, encoding="utf-8")
+    save_file({"embedding.weight": found.vectors.astype(np.float32)}, folder / "model.safetensors")
+    manifest["files"] = list(described(str(folder), [*files, "model.safetensors"]))
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
