@@ -1,9 +1,11 @@
 """Distillation of a sentence encoder into a table: one vector a token, whose mean is an embedding.
 
-The table starts with the encoder's own output for each token alone, weighted by a / (a + p), p the
-token's frequency (Arora, Liang and Ma: a simple but tough-to-beat baseline for sentence embeddings,
-ICLR 2017). Ridge regression towards the encoder's embeddings of public sentences changes it, the
-more a token occurs: with A the matrix of each sentence's shares of tokens and E the embeddings,
+The table starts with the encoder's own output for each token alone. What all tokens have in common
+is taken out, each token is weighted by a / (a + p), p its frequency (Arora, Liang and Ma: a simple
+but tough-to-beat baseline for sentence embeddings, ICLR 2017), and the mean of the encoder's
+embeddings of public sentences is added. Ridge regression towards these embeddings then changes the
+table, the more a token occurs: with A the matrix of each sentence's shares of tokens and E the
+embeddings,
 
     minimise |A T - E|^2 + strength |T - T0|^2.
 
@@ -20,10 +22,10 @@ import numpy.typing as npt
 from scipy import sparse
 
 Floats = npt.NDArray[np.float64]
-STRENGTHS = 1.0, 0.3, 0.1, 0.03, 0.01
+STRENGTHS = 0.1, 0.03, 0.01
 """The strengths of the regression that are tried."""
 _HELD = 10  # one public sentence in ten is held out
-_FREQUENT = 1e-3  # the frequency of which tokens count half
+_FREQUENT = 1e-4  # the frequency of which tokens count half
 _ITERATIONS = 50  # of conjugate gradients; cosines then change by less than 1e-4
 
 
@@ -63,11 +65,13 @@ def distilled(
     shares = _shares(tokens, len(alone))
     held = np.random.default_rng(seed).permutation(len(tokens)) % _HELD == 0
     known, wanted = shares[~held], _unit(embeddings)[~held]
-    frequencies = np.bincount(np.concatenate(tokens), minlength=len(alone))
-    weights = _FREQUENT / (_FREQUENT + frequencies / frequencies.sum())
-    start = _unit(alone) * weights[:, None]
+    frequencies = np.bincount(np.concatenate(tokens), minlength=len(alone)).astype(np.float64)
+    frequencies /= frequencies.sum()
+    own, common = _unit(alone), wanted.mean(axis=0)
+    start = (own - frequencies @ own) * (_FREQUENT / (_FREQUENT + frequencies))[:, None]
     first = known @ start
-    start *= (first * wanted).sum() / (first**2).sum()
+    start *= (first * (wanted - common)).sum() / (first**2).sum()
+    start += common  # of every token, and so of every mean
     unseen, expected = shares[held], _unit(embeddings)[held]
 
     def closeness(vectors: Floats) -> float:
