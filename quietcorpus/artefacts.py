@@ -197,9 +197,9 @@ def build_encoder(
     public: Place,
     text: str = "text",
     language: str = "en",
-    sentences: int = 20_000,
-    dimensions: int | None = None,
-    seed: int = 1,
+    sentences: Annotated[int, Interval(ge=200)] = 20_000,
+    dimensions: Count | None = None,
+    seed: Seed = 1,
     progress: bool = False,
 ) -> dict[str, Any]:
     """Make a static encoder of a model: a table of its tokens' vectors, many times as fast.
@@ -226,9 +226,6 @@ def build_encoder(
     Raises:
         InputError: anything that a person can fix.
     """
-    whole(200, sentences=sentences)
-    whole(1, dimensions=dimensions)
-    whole(0, seed=seed)
     from quietcorpus.pipelines.prepare import static_encoder as job
 
     return job.build(

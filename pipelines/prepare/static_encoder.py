@@ -18,12 +18,12 @@ from quietcorpus.indexes.folder import MANIFEST, described
 from quietcorpus.indexes.tokens.segmentation import LANGUAGES, NAME, split
 from quietcorpus.transforms.artefacts import static_model
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
-from quietcorpus.transforms.errors import InputError, require_installed, shown
+from quietcorpus.transforms.errors import InputError, path_shown, require_installed, shown
 from quietcorpus.transforms.reading.documents import Corpus
 
 from ..environment.version import quietcorpus_version
 from ..storage import places
-from ..storage.output import Output
+from ..storage.output import result_folder
 from ..storage.places import absolute
 from ..terminal.progress import Steps
 from . import encoding
@@ -59,23 +59,39 @@ def build(
             f"{', '.join(LANGUAGES)}"
         )
     if not places.is_local(output):
-        raise InputError(f"output: expected a folder of this machine, got {output}: copy it then")
+        raise InputError(f"output: expected a folder of this machine, got {path_shown(output)}")
     require_installed(*static_model.PACKAGES, key="quietcorpus", extra="sentences")
     encoding.require_installed_ray()
-    Output(output).require_writable()
     source = EncoderSource.resolve("model", model)
     if source.runtime == "static":
-        raise InputError(f"model: {model} is a static encoder; give the model that it stands for")
+        raise InputError(
+            f"model: {path_shown(model)} is a static encoder; give the model that it stands for"
+        )
+    with result_folder(output, last=MANIFEST) as folder:
+        corpus, steps = Corpus(public, text), Steps(4, bar=progress)
+        return _made(Path(folder), source, corpus, language, sentences, dimensions, seed, steps)
+
+
+def _made(
+    folder: Path,
+    source: EncoderSource,
+    corpus: Corpus,
+    language: str,
+    wanted: int,
+    dimensions: int | None,
+    seed: int,
+    steps: Steps,
+) -> dict[str, Any]:
+    """Make the encoder in a folder; return the manifest."""
     opened, tokenizer = source.open(), source.tokenizer()
-    steps = Steps(4, bar=progress)
     with steps.step("reading and choosing sentences"):
-        listed = _chosen(Corpus(public, text), language, sentences, np.random.default_rng(seed))
+        listed = _chosen(corpus, language, wanted, np.random.default_rng(seed))
         tokens = [one.ids for one in tokenizer.encode_batch(listed, add_special_tokens=False)]
         listed = [one for one, own in zip(listed, tokens, strict=True) if own]
         tokens = [own for own in tokens if own]
     if len(listed) < LEAST_SENTENCES:
         raise InputError(
-            f"public: {public} has {len(listed)} sentences; give {LEAST_SENTENCES} or more"
+            f"public: {corpus.pattern} has {len(listed)} sentences; give {LEAST_SENTENCES} or more"
         )
     with (
         encoding.session(source, len(listed)) as ray,
@@ -92,7 +108,7 @@ def build(
             "version": 1,
             "provenance": "public",
             "model": {"name": places.without_folders(source.name), "sha256": source.digest},
-            "source": {"pattern": places.without_folders(public), "sentences": len(listed)},
+            "source": {"pattern": places.without_folders(corpus.pattern), "sentences": len(listed)},
             "language": language,
             "dimensions": kept.shape[1],
             "closeness": round(found.closeness, 4),
@@ -101,8 +117,7 @@ def build(
             "seed": seed,
             "builder": f"quietcorpus {quietcorpus_version()}",
         }
-        with Output(output).folder(last=MANIFEST) as folder:
-            _write(Path(folder), found, tokenizer.to_str(), manifest)
+        _write(folder, found, tokenizer.to_str(), manifest)
     return manifest
 
 

@@ -70,31 +70,12 @@ def build_candidates(source: str, output: str, **given: Any) -> Iterator[str]:
 
 @command(
     "build-encoder",
+    of=lambda: qc.build_encoder,
     group=index,
     short_help="Make a static encoder of a model.",
     note="; nothing was written",
 )
 @click.argument("model")
-@new_place_option
-@click.option("--public", required=True, help="Public texts, on which the table is fitted.")
-@text_option
-@click.option(
-    "--language", default="en", show_default=True, help="The language of the text, as a code."
-)
-@click.option(
-    "--sentences",
-    default=20_000,
-    show_default=True,
-    type=click.IntRange(200),
-    help="The most sentences of the public texts that are used.",
-)
-@click.option(
-    "--dimensions",
-    type=click.IntRange(1),
-    help="The length of an embedding; the model's by default.",
-)
-@seed_option("all choices")
-@quiet_option
 def build_encoder(model: str, output: str, **given: Any) -> Iterator[str]:
     """Make a static encoder of MODEL: a table of one vector a token, many times as fast.
 
