@@ -16,7 +16,6 @@ import pytest
 from golden_releases import fixed, publish
 
 from quietcorpus.pipelines.card import page
-from quietcorpus.pipelines.jobs.job import read_run_files
 from quietcorpus.pipelines.release import release
 from quietcorpus.pipelines.release.watching import (
     check_files,
@@ -26,6 +25,7 @@ from quietcorpus.pipelines.release.watching import (
 )
 from quietcorpus.transforms.errors import InputError, StageError
 from quietcorpus.transforms.reading.documents import Reject, Split
+from quietcorpus.transforms.run_files import read_run_files
 from quietcorpus.transforms.shards import Tally, Written, data_file
 
 SPLITS = [Split("file", "parquet", number, number=number) for number in range(3)]
