@@ -72,7 +72,7 @@ EXCEPTIONS: dict[str, Reason] = {
     rf"mechanisms\.noise\.geometric:DenseNoise\.sample{OTHERS}": FEW,
     rf"mechanisms\.bags\.bag_of_words:BagOfWords\.\w+{OTHERS}": FEW,
     r"transforms\..*\.(__init__|expand|process|start_bundle)": SPLIT,
-    r"transforms\.privatizers\.\w+:\w+\.(take|words)": SPLIT,
+    r"transforms\.privatizers\.\w+:\w+\.(take|words|of)": SPLIT,
     r"mechanisms\..*\.(guarantee|notes|papers_epsilon|idle|expected_noise_terms)": CARD,
     r"mechanisms\.users\.skip_gram:device_name": CARD,
     rf"mechanisms\.words\.mechanism:WordMechanism\.__post_init__({OTHERS})?": CARD,
