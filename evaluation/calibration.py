@@ -1,16 +1,10 @@
 """Estimates of what a word mechanism does, made before a run.
 
-The unit of work of a calibration: draws for a few words, counted.
-
 Estimates, before a run, of how often words stay unchanged and how many outputs a word has.
 
 Feyisetan, Balle, Diethe and Drake (PrivateNLP 2020), section 3: N_w = Pr[M(w) = w], and S_w, the
 size of the smallest set of words that holds M(w) with probability at least 1 - eta. The figures
 there show, as S_w, the number of distinct words among 1,000 draws.
-
-The recall of an approximate search, on the queries that a release would make.
-
-The choice of the best of several settings, from a few noisy runs of each.
 """
 
 from __future__ import annotations

@@ -1,15 +1,11 @@
 """Classification of labels on features or on texts: out of fold, or transferred.
 
-Documents as rows of numbers, for classifiers and attackers.
-
 Classification of labels on features, out of fold or transferred: by logistic regression, or by a
 network of two or four hidden layers.
 
 Dense features are standardised; sparse ones are treated as counts and weighted as for latent
 semantic analysis (`quietcorpus.evaluation.topics.weighted`). No message names a label, which may be
 private.
-
-A classifier of texts that learns from weighted ones: TF-IDF and logistic regression.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Demands on the hiding of words, and the largest epsilon that meets them.
-
-Demands on the hiding of words, and a test of whether an epsilon meets them.
-
-The search for the largest epsilon that hides words as well as demanded, with a confidence.
-"""
+"""Demands on the hiding of words, and the largest epsilon that meets them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Distances between the words of a vocabulary, by which an epsilon is judged.
 
-Distances between the words of a vocabulary, to judge an epsilon per unit of distance by.
-
 Distances from words to their k-th nearest neighbours (Madlib, PrivateNLP 2020, figure 2).
 
 Epsilons at which two embeddings do the same to words.

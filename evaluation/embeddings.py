@@ -6,15 +6,11 @@ Mean average precision of each word's nearest words against those of a gold mode
 Vu, Tran and Jiang (slides of dpUGC, CICLing 2019, section 3) and over whole lists; rank correlation
 with word pairs that people have scored.
 
-Measures of released embeddings of documents, beside the documents' own.
-
 The Fréchet distance of two sets of embeddings, each as the normal distribution of its moments.
 
 Dowson and Landau (Journal of Multivariate Analysis 12, 1982) give its closed form. Heusel et al.
 (NeurIPS 2017) introduced it for embeddings: FID, whose covariances are those of samples. Those of
 weighted points are taken here as they are.
-
-The depths of public candidates among the sentences of public documents.
 """
 
 from __future__ import annotations

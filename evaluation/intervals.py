@@ -1,9 +1,4 @@
-"""Exact bounds on shares, counts and differences, for statements with a stated confidence.
-
-Exact bounds on shares and counts, for statements with a stated confidence.
-
-The difference of two shares of the same documents, with an interval over documents.
-"""
+"""Exact bounds on shares, counts and differences, for statements with a stated confidence."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
 """Overlap of texts: equal ones, nearly contained ones, and edited passages.
 
-Words and shingles, which are runs of three words, of texts in any script.
-
-Passages: whether a short text can be made of a part of a long one by few edits of words.
-
 Overlap: texts that are equal to private documents, or nearly contained in them, or contain them.
 
 Public texts are held in memory; private documents pass by in batches, and leave nothing but the

@@ -12,8 +12,6 @@ Topics are those of latent Dirichlet allocation (Blei, Ng and Jordan 2003), fitt
 Gibbs sampling (Griffiths and Steyvers 2004) with tomotopy. The comparison is the one of LPLP
 (Schofield, Yauney and Mimno): best-match Jaccard of top terms, document length, and density.
 
-The quality of one model's topics by themselves: their exclusivity, and coherence on a corpus.
-
 Documents drawn from known topics: latent Dirichlet allocation (Blei, Ng and Jordan 2003).
 
 Topics are logistic normal around the terms' frequencies (Blei and Lafferty 2007). With a deviation

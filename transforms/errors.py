@@ -1,9 +1,4 @@
-"""Errors that a user can correct, and a guard that keeps private text out of all others.
-
-Names of columns, groups and files: which are shown as they are, and which look alike.
-
-The check for optional packages.
-"""
+"""Errors that a user can correct, and a guard that keeps private text out of all others."""
 
 from __future__ import annotations
 

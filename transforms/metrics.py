@@ -8,8 +8,6 @@ begun to read. Parts have numbers, so that the launcher recognises a part that i
 counts it once.
 
 A report holds numbers alone. It is sealed, since the number of documents may be protected.
-
-The counters that every stage keeps: documents, tokens, rejected records, bytes of text.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""The passes over the corpus for its documents: their ids, and their release.
-
-A pass over the corpus for its documents' ids alone.
-
-The release of documents, one shard at a time.
-"""
+"""The passes over the corpus for its documents: their ids, and their release."""
 
 from __future__ import annotations
 

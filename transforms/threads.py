@@ -4,8 +4,6 @@ Calls in threads whose results come in order, and of which few wait at a time.
 
 `Executor.map` begins all calls at once, and each that waits takes memory. A corpus may
 have hundreds of thousands of files.
-
-Changes of the whole process that last while some work needs them, in whatever threads.
 """
 
 from __future__ import annotations

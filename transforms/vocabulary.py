@@ -1,7 +1,4 @@
-"""The vocabulary of a release: read from a public list, or selected privately from the corpus.
-
-A check that refuses vocabularies of clauses, as text without spaces between words yields.
-"""
+"""The vocabulary of a release: read from a public list, or selected privately from the corpus."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Membership inference: whether a document was among those that a model was trained on.
 
-A random half of documents that holds half of every class.
-
 The inference of all documents that a logistic regression has learnt from, by all its answers.
 
 At the optimum of a regularised logistic regression the coefficients of class c are a sum over the

@@ -1,9 +1,4 @@
-"""Privacy losses that can be computed: of two output laws, and of sampled Gaussians.
-
-The largest privacy loss between two output laws that can be computed.
-
-The cost of sampled Gaussians, by an accounting other than the mechanisms' own.
-"""
+"""Privacy losses that can be computed: of two output laws, and of sampled Gaussians."""
 
 from __future__ import annotations
 

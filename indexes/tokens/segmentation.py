@@ -4,8 +4,6 @@ Words in scripts that are written without spaces between words, by the dictionar
 
 Every run of letters and marks of such a script is divided alone, so that its words do not depend
 on the text around it.
-
-The sentences of documents, found by sentencex, which knows abbreviations of many languages.
 """
 
 from __future__ import annotations

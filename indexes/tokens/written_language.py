@@ -14,8 +14,6 @@ The most frequent words of a language (the, of, and) make up half of its texts o
 other languages have few of them. Long lists hold foreign words, too: the number of a corpus's words
 that are in a list reveals little. The frequency of the list's first hundred words reveals the
 language.
-
-The language of a public list of words, as the manifest beside it states it.
 """
 
 from __future__ import annotations

@@ -1,15 +1,11 @@
 """Word vectors from files of arrays: NumPy's, gensim's and FAISS's.
 
-Word vectors from NumPy's files: `.npz` with words and vectors, `.npy` beside a list of words.
-
 Word vectors from gensim's own files (`KeyedVectors.save`), without gensim and without trust.
 
 Such a file is a pickle, and a pickle can call any function that it names. Here it can name only the
 parts of a KeyedVectors, and gets inert stand-ins for these. Neither gensim's code runs nor NumPy's
 own unpickling, which trusts the sizes that a file states. A file that names anything else is
 refused.
-
-Word vectors from FAISS's indexes: plain vectors (Flat), or inverted lists of them (IVF,Flat).
 """
 
 from __future__ import annotations

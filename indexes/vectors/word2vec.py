@@ -1,7 +1,5 @@
 """Word vectors in the formats of word2vec, GloVe and fastText: read and written.
 
-Word vectors from text: word2vec's format, which has a header, and GloVe's, which has none.
-
 Word vectors from fastText's own `.bin`: a model, whose words and parts of words have rows.
 
 A word's vector is the mean of the word's row and the rows of its n-grams, which share a fixed
@@ -20,8 +18,6 @@ Word vectors from a `.bin`: word2vec's binary format, or a model of fastText's.
 
 A file of word2vec has a header, and for every word its bytes, a space and float32 values, with a
 line end after each (the original tool) or without one (gensim).
-
-Word vectors in the two formats of word2vec, which gensim and most tools open.
 """
 
 from __future__ import annotations

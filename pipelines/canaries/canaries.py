@@ -1,7 +1,4 @@
-"""The job of `quietcorpus canaries`: releases of a copy of a corpus, in which coins are hidden.
-
-The tests of an audit by canaries and the number of guesses, fixed before any run.
-"""
+"""The job of `quietcorpus canaries`: releases of a copy of a corpus, in which coins are hidden."""
 
 from __future__ import annotations
 

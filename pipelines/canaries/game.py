@@ -1,11 +1,4 @@
-"""The canaries of one kind of release, and the copy of a corpus beside which they are put.
-
-Words that canaries may consist of, and how often a corpus has them.
-
-The canaries of one kind of release: what a coin decides of each, and what a release shows.
-
-The copy of a corpus, beside which canaries are put before every run.
-"""
+"""The canaries of one kind of release, and the copy of a corpus beside which they are put."""
 
 from __future__ import annotations
 

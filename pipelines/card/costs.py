@@ -1,9 +1,4 @@
-"""The costs that a card states: of the noise, and of all private artefacts together.
-
-The check that the noise which a card tells of costs no more than the card says.
-
-The cost of a release and of the private artefacts that it takes, to a unit of both corpora.
-"""
+"""The costs that a card states: of the noise, and of all private artefacts together."""
 
 from __future__ import annotations
 

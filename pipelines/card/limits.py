@@ -1,7 +1,5 @@
 """The limits of a guarantee: the lines of a card on what its release does not protect.
 
-The parts of a card that the kinds for users share: the lines on what is not protected.
-
 The variation of a release's texts, on the card of what was made of them.
 
 They follow from the rest of the card, and from two facts that it does not state: whether the ids

@@ -4,8 +4,6 @@ The numbers of a guarantee on a card.
 
 Privacy parameters are given twice: as a float that never understates them, and as the exact
 rational.
-
-The protection of whole documents of words, on the card: epsilons at one delta, by length.
 """
 
 from __future__ import annotations

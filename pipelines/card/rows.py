@@ -1,9 +1,5 @@
 """The check of what all rows show together, of copied columns, and of the vocabulary's file.
 
-The looks of copied columns: what their values are, among what is rarely meant for everyone.
-
-The vocabulary of a release on its card: the format of its file, and the check of its cost.
-
 The check of what all rows of documents show together.
 
 Ids are unique, copied columns are accepted, and rows agree with those of other row groups.

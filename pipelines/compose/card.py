@@ -1,9 +1,4 @@
-"""The arguments and the card of a transform that others compose.
-
-The arguments of a transform that others compose, checked as the keys of a spec are.
-
-The card of a transform that others compose: what it promises, and what no pipeline can.
-"""
+"""The arguments and the card of a transform that others compose."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
 """Settings of the whole process: forks, garbage collection, linear algebra.
 
-Forks of a process that uses gRPC, as Ray's processes are of one that has run Beam.
-
-Python's garbage collector, which has much to walk through once all libraries are imported.
-
 Linear algebra at the processor's own speed.
 
 NumPy's OpenBLAS knows processors by their model, and on a model newer than itself it uses the

@@ -24,6 +24,8 @@ from quietcorpus.transforms.outages import Requests, outage
 from quietcorpus.transforms.store_clock import StoreClock
 from quietcorpus.transforms.threads import Temporary
 
+_LOGGER = logging.getLogger("quietcorpus.storage")
+
 _CONNECTIONS = 64  # boto keeps 10, and logs a warning for each that it drops
 
 
@@ -77,7 +79,6 @@ clients_shared = Temporary(share_clients)
 """Have Beam's file system share its clients of S3 within the context."""
 
 
-_LOGGER = logging.getLogger("quietcorpus.storage")
 _ATTEMPTS = 10
 """Of one request: a clock may jump again and again."""
 _SHORT = timedelta(minutes=1)

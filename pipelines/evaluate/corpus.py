@@ -1,11 +1,4 @@
-"""A sample of the private corpus, in memory, and draws of a mechanism on it.
-
-A sample, in memory, of the private corpus that a release is compared with.
-
-An encoder that encodes every text once, for studies that look at the same texts repeatedly.
-
-Draws of a mechanism on the sampled documents: the release itself, and fresh ones like it.
-"""
+"""A sample of the private corpus, in memory, and draws of a mechanism on it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Answers about a first spec, and what is guessed from the corpus's first records.
-
-Guesses at a corpus's columns of texts, ids, users and labels, from its first records.
-
-A person's answers about a first spec, and what is guessed from the corpus's first records.
-"""
+"""Answers about a first spec, and what is guessed from the corpus's first records."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A first spec: the kind that gives what is wanted, with each value's reason beside it.
-
-Lines of YAML for a person to read: values with their reasons.
-"""
+"""A first spec: the kind that gives what is wanted, with each value's reason beside it."""
 
 from __future__ import annotations
 

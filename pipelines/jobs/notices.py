@@ -6,8 +6,6 @@ The launcher, which has access to the text anyway, reads a sample of the corpus.
 the run, or make it warn. The workers, which read all of it, count copies of the text again, before
 anything is published. Messages name a column and what it looks like, but none of its values.
 
-A corpus in another language than an artefact's, noticed by its use of frequent words alone.
-
 The noise that a release will have, in sentences for a person who is about to run it.
 
 Every number follows from public figures: the spec, an artefact, the number of users that a spec

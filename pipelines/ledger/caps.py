@@ -1,7 +1,5 @@
 """Caps on the joint cost of all releases of a corpus, and how they may change.
 
-Caps on the joint cost of all releases of a corpus, with an account for each kind of guarantee.
-
 Guarantees add only within one definition, unit and adjacency. A release whose guarantee belongs to
 no account is refused: nothing would bound it.
 

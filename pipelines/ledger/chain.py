@@ -5,10 +5,6 @@ The storage of records: numbered objects, each created once and by one writer al
 Record n is `<n>.json`, and `<n>.sha256` is its seal: the digest, as `sha256sum` writes it. A record
 is sealed before the next one is begun: in an intact ledger only the last record may lack a seal.
 Nothing is ever changed or deleted.
-
-The chain of a ledger's records, to which several writers add, one at a time.
-
-The acts by which a ledger's key or its caps change: visible records, of signed ledgers.
 """
 
 from __future__ import annotations

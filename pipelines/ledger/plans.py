@@ -1,9 +1,4 @@
-"""Plans before any run: the joint cost of several releases, and a schedule of many alike.
-
-The plan of several releases: their joint cost, before any of them runs.
-
-The schedule of many releases alike: what each may spend, under each kind of account.
-"""
+"""Plans before any run: the joint cost of several releases, and a schedule of many alike."""
 
 from __future__ import annotations
 

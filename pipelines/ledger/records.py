@@ -1,9 +1,4 @@
-"""The records of a ledger, and the partitions of a corpus that they name.
-
-Partitions of a corpus, and the grounds on which they are known to be disjoint.
-
-The records of a ledger: one immutable JSON object each, numbered, and chained by digests.
-"""
+"""The records of a ledger, and the partitions of a corpus that they name."""
 
 from __future__ import annotations
 

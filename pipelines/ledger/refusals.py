@@ -1,11 +1,4 @@
-"""The refusals of a ledger, and the requests and partitions that they are about.
-
-The request for a budget that a release makes to its ledger.
-
-The documents of each partition, as keyed digests of their ids, stored with the records.
-
-The lines by which a ledger refuses a run: each names the difference, and the run's options.
-"""
+"""The refusals of a ledger, and the requests and partitions that they are about."""
 
 from __future__ import annotations
 

@@ -1,11 +1,4 @@
-"""The views of a ledger: balances for machines, tables for a screen, and a page.
-
-The balance of each account of a ledger, in the numbers that machines watch.
-
-The views of a ledger that the commands show, as values and as text.
-
-A ledger as one self-contained page, for the person who oversees the budget of a corpus.
-"""
+"""The views of a ledger: balances for machines, tables for a screen, and a page."""
 
 from __future__ import annotations
 

@@ -1,11 +1,4 @@
-"""Distances and weights of words, and the rescaling of an index by them.
-
-Distances between words, and epsilons of two mechanisms that match by the privacy ratio.
-
-Weights of words, such as frequencies, from a public file.
-
-The map of an index's vectors that `index build --rescale` asks for.
-"""
+"""Distances and weights of words, and the rescaling of an index by them."""
 
 from __future__ import annotations
 

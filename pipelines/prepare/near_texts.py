@@ -4,8 +4,6 @@ Texts of a pool that are edited copies of an earlier one, and are left out for t
 
 An edited copy is found by its words, so that no encoder has a part in it: an encoder that is made
 of a small pool has all texts on a subject near each other.
-
-Texts of a pool that are near an earlier one by their embeddings, and are left out for that.
 """
 
 from __future__ import annotations

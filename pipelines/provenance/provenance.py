@@ -1,9 +1,4 @@
-"""A comparison of a corpus with the texts that its releases take for public, and its report.
-
-The public sources: the texts of a spec's artefacts, and files that are named beside.
-
-The report on provenance: a private file, for readers who may read the corpus.
-"""
+"""A comparison of a corpus with the texts that its releases take for public, and its report."""
 
 from __future__ import annotations
 

@@ -3,8 +3,6 @@
 The summary of a run, for the machines that schedule it: how it ended, and what it cost.
 
 It holds nothing of the corpus but the numbers of records, and no message of an error.
-
-The description of a finished release: its resolved spec, and its guarantee in full.
 """
 
 from __future__ import annotations

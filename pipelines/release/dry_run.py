@@ -44,7 +44,7 @@ from ..schema.values import Reason
 from ..terminal.progress import Observer, Steps
 from . import existing, needs
 from .describe import counts_are_told
-from .existing import run as run_of
+from .existing import identify_run
 from .release import begun, heed_columns
 
 _GROWTH = 8
@@ -250,7 +250,7 @@ def dry_run(
         kind, planned, weaknesses = begun(spec, workers, strict=strict)
     with master_key(local=engine.local) as master:
         key = ReleaseKey.derive(master, spec.release, planned.corpus_digest(spec.corpus))
-        identity = run_of(spec, planned, kind, key).identity
+        identity = identify_run(spec, planned, kind, key).identity
         answer = of_run(spec, kind, key, identity)
         if not (answer and answer["refused"]):
             heed_columns(spec, kind, planned, strict=strict)

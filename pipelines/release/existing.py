@@ -6,8 +6,6 @@ A ledger asks for the identity, which holds every byte of the software: a releas
 reveal its noise in one form only. A claim on an output says only who may write there, and asks for
 less.
 
-Checks, by the card alone, whether the output holds this very release already.
-
 Tries of a job: what a later one keeps of an earlier one, of this run or of one that was killed.
 
 The local engine ends with the first worker that it loses, and a store may be gone for longer than
@@ -58,8 +56,10 @@ from ..storage.output import Output
 from ..terminal.progress import Steps
 from .describe import kept
 
+_LOGGER = logging.getLogger("quietcorpus.release")
 
-def run(spec: Spec, plan: Plan, kind: Kind, key: ReleaseKey) -> Run:
+
+def identify_run(spec: Spec, plan: Plan, kind: Kind, key: ReleaseKey) -> Run:
     """Return the run as a claim on the output identifies it; without the key, it reveals nothing.
 
     The key of its identity is bound to the corpus. Its other digests are of one key for all corpora
@@ -217,7 +217,6 @@ def _refuse_incomplete(card: Card, output: Output) -> None:
         )
 
 
-_LOGGER = logging.getLogger("quietcorpus.release")
 _T = TypeVar("_T")
 
 TRIES = 4

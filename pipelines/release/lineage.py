@@ -1,7 +1,5 @@
 """Lineage of a run: events of OpenLineage, and the facet that tells what it spends.
 
-The facet of OpenLineage's that tells what a run spends of whose privacy.
-
 Lineage of a run: OpenLineage events on its inputs, its outputs, and its cost.
 
 OpenLineage's own settings (OPENLINEAGE_URL, OPENLINEAGE_CONFIG, an `openlineage.yml`, and

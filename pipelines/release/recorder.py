@@ -3,8 +3,6 @@
 Listeners to a run, besides its caller, each in a separate thread.
 
 None of them makes a run fail, nor holds it up for more than some seconds at its end.
-
-The record of a run: what is noted while it goes on, and its summary once it has ended.
 """
 
 from __future__ import annotations

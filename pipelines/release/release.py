@@ -42,8 +42,7 @@ from ..storage.publishing import Staging
 from ..terminal.progress import Display, Numbers, Observer, Steps
 from . import existing
 from .describe import Step, counts_are_told, describe
-from .existing import TRIES, persistently, tell_kept, tried
-from .existing import run as run_of
+from .existing import TRIES, identify_run, persistently, tell_kept, tried
 from .watching import (
     Build,
     check_files,
@@ -89,7 +88,7 @@ def release(
     with master_key(local=engine.local) as master:
         corpus = planned.corpus_digest(spec.corpus)
         key = ReleaseKey.derive(master, spec.release, corpus)
-        run = run_of(spec, planned, kind, key)
+        run = identify_run(spec, planned, kind, key)
         held = None if engine.dry else hold(spec, kind, key, run.identity)
         compares = held is not None and kind.noise_decides and held.compares_first
         passes = kind.passes if engine.local else 1

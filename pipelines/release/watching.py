@@ -1,11 +1,4 @@
-"""The launcher's checks of a job: its progress elsewhere, and that the corpus stayed as it was.
-
-The checks that a corpus stayed as it was, and that the engine read and wrote all of it, once.
-
-The comparison of a partition's ids with those of others, before any noise is drawn.
-
-The launcher's view of a job in other processes: what its workers report and write.
-"""
+"""The launcher's checks of a job: its progress elsewhere, and that the corpus stayed as it was."""
 
 from __future__ import annotations
 

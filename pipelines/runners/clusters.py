@@ -1,7 +1,5 @@
 """Clusters behind Beam's portable runners: checks before a job, and explanations of failures.
 
-Flink's task managers, by the job manager's REST API.
-
 Spark's executors, by the log of its driver, and a limit on those that start in vain.
 
 Spark's own cluster manager replaces an executor that has started and ended, as with a full disk or

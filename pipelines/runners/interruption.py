@@ -3,8 +3,6 @@
 A heartbeat of a job on a cluster, and an end to the wait for workers that do not come.
 
 Beam's runners report nothing until a job is done, and wait for ever for a first worker.
-
-Ctrl-C, SIGTERM and a deadline during a pipeline, or during the work on its results.
 """
 
 from __future__ import annotations

@@ -1,15 +1,4 @@
-"""The blocks of a spec that several kinds share.
-
-The block of public word vectors, of whatever use.
-
-The block `search`: the engine that finds the words of noisy vectors and codes.
-
-The `tokenizer` key of a spec: a rule's name, or a block with its name and a language.
-
-The users of a release and their budgets, as the blocks of all kinds for users spell them.
-
-The vocabulary block of a spec: a public list, or a selection from the corpus.
-"""
+"""The blocks of a spec that several kinds share."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The reading of a spec, and its errors in one line.
-
-Errors of a spec, in one line that names the key, the value and what is allowed.
-
-The reading of a spec: YAML with changed values, without secrets, and checked in full.
-"""
+"""The reading of a spec, and its errors in one line."""
 
 from __future__ import annotations
 

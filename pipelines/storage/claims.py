@@ -7,8 +7,6 @@ while it is alive. It names the run by its identity, a keyed digest of all that 
 So a run that a crash cut short can be taken over by its own repetition at once. Another version of
 the software may take over what was asked for in the same words, once no sign of life has come for
 as long as `STALE_SECONDS`: always before anything was published, and afterwards by the same law.
-
-A claim that its process holds: it is written anew as long as the process lives.
 """
 
 from __future__ import annotations
@@ -30,6 +28,8 @@ from quietcorpus.transforms.errors import ClaimHeld, InputError, Unavailable
 from . import stores
 from .files import delete_folder
 from .staging import is_staging, new_staging
+
+_LOGGER = logging.getLogger("quietcorpus.storage")
 
 STALE_SECONDS = 15 * 60.0
 """A run is taken for dead after so long without a sign of life, by the store's clock."""
@@ -256,7 +256,6 @@ def drop(output: str, claim: Claim) -> bool:
     return not left and stores.delete(claim_of(output), version)
 
 
-_LOGGER = logging.getLogger("quietcorpus.storage")
 BEAT_SECONDS = 60.0
 
 

@@ -1,9 +1,4 @@
-"""The staging of a release, its publication, and the freeing of an output by hand.
-
-The staging of a release, and its publication at the output: on a disk or in a store.
-
-The release of an output from a dead run that will not be repeated.
-"""
+"""The staging of a release, its publication, and the freeing of an output by hand."""
 
 from __future__ import annotations
 
@@ -34,6 +29,8 @@ from .staging import (
     new_staging,
     stagings_of,
 )
+
+_STORAGE_LOGGER = logging.getLogger("quietcorpus.storage")
 
 _LOGGER = logging.getLogger("quietcorpus.publishing")
 _FILES_AT_ONCE = 16
@@ -240,9 +237,6 @@ def _place(
     finally:
         stopped.set()
         pool.shutdown(cancel_futures=True)
-
-
-_STORAGE_LOGGER = logging.getLogger("quietcorpus.storage")
 
 
 def release_claim(output: str, reason: str) -> list[str]:

@@ -1,7 +1,5 @@
 """Objects of object stores, through the clients and credentials of Beam's file systems.
 
-One object of an object store, through the client and credentials of Beam's file system.
-
 Conditional writes on object stores, by the clients and credentials of Beam's file systems.
 
 If the answer to a write is lost, reading back settles whether it happened. So the content of a
@@ -26,6 +24,8 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.outages import status_of
+
+_LOGGER = logging.getLogger("quietcorpus.storage")
 
 Versioned = tuple[bytes, str]
 """An object's content, and the version that a conditional write names."""
@@ -314,7 +314,6 @@ STORES: dict[str, Callable[[str, PipelineOptions], StoredObject]] = {
 }
 
 
-_LOGGER = logging.getLogger("quietcorpus.storage")
 _NO_OPTIONS = PipelineOptions([])
 _ATTEMPTS = 8
 _LONGEST_PAUSE_SECONDS = 0.5

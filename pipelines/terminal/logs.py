@@ -1,9 +1,4 @@
-"""The log on a terminal, and the end of every command. Imported before Beam, which logs.
-
-The log on a terminal. Imported before Beam, which logs while it is imported.
-
-The end of every command: its result, or one line and an exit code.
-"""
+"""The log on a terminal, and the end of every command. Imported before Beam, which logs."""
 
 from __future__ import annotations
 
@@ -18,6 +13,8 @@ from datetime import UTC, datetime
 from typing import Literal, NoReturn, TextIO, TypeVar
 
 import click
+
+_LOGGER = logging.getLogger("quietcorpus")
 
 Format = Literal["text", "json"]
 
@@ -101,7 +98,6 @@ _EXIT_CAP_REACHED = 3  # to a schedule, this is its end, and no mistake of anybo
 _EXIT_FAILURE = 1
 _EXIT_INTERRUPTED = 130  # neither bad input nor a failure: worth another try
 _LAST_SECONDS = 15
-_LOGGER = logging.getLogger("quietcorpus")
 
 
 def guarded(run: Callable[[], _T], failure_note: Callable[[], str] = str) -> _T:

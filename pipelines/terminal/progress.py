@@ -1,13 +1,4 @@
-"""Progress of commands and pipelines on a terminal: bars, times and tables.
-
-Times and rates in words.
-
-Rows of text in columns, for the screen.
-
-Progress of a command: a bar, or lines of the log where there is no terminal.
-
-The progress of a pipeline: its passes over the corpus, by the counters of its bundles.
-"""
+"""Progress of commands and pipelines on a terminal: bars, times and tables."""
 
 from __future__ import annotations
 
@@ -24,6 +15,8 @@ from typing import Any, TypeAlias, TypeVar
 from tqdm.auto import tqdm  # a widget in a notebook
 
 from .logs import PROGRESS
+
+_LOGGER = logging.getLogger(PROGRESS)
 
 _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 
@@ -67,7 +60,6 @@ TELL_EVERY_SECONDS = 30.0
 _QUICK_SECONDS = 5.0  # work that ends sooner logs nothing
 _PULSE_SECONDS = 1.0
 _BAR, _NO_BAR = "{desc} |{bar}|", "{desc}"
-_LOGGER = logging.getLogger(PROGRESS)
 _T = TypeVar("_T")
 within: ContextVar[bool] = ContextVar("within a display", default=False)
 """True where this thread shows a display, within which others are hidden."""

@@ -14,7 +14,7 @@ from .command import command
 
 @command(
     "bag-of-words",
-    of=lambda: qc.calibrate_bags,
+    api=lambda: qc.calibrate_bags,
     flags={"maps": "--map"},
     short_help="Find the best map and number of bins, on public text.",
 )
@@ -37,7 +37,7 @@ def calibrate_bags(source: str | None, **given: Any) -> Iterator[str]:
 
 @command(
     "compare",
-    of=lambda: qc.compare_indexes,
+    api=lambda: qc.compare_indexes,
     short_help="Compare the effect of an epsilon on two indexes' common words.",
     note="; nothing was written",
 )
@@ -62,7 +62,7 @@ def calibrate_compare(first: str, second: str, output: str, **given: Any) -> Ite
 
 @command(
     "public-texts",
-    of=lambda: qc.calibrate_public_texts,
+    api=lambda: qc.calibrate_public_texts,
     flags={"pools": "--pool"},
     short_help="Find the best pool and number of votes, on public text.",
 )
@@ -85,7 +85,7 @@ def calibrate_public_texts(source: str, **given: Any) -> Iterator[str]:
 
 @command(
     "sentence-embeddings",
-    of=lambda: qc.calibrate_sentences,
+    api=lambda: qc.calibrate_sentences,
     short_help="Find the best mechanism, on public text.",
 )
 @click.argument("candidates")
@@ -109,7 +109,7 @@ def calibrate_sentences(candidates: str, source: str, **given: Any) -> Iterator[
 
 @command(
     "words",
-    of=lambda: qc.calibrate_words,
+    api=lambda: qc.calibrate_words,
     short_help="Measure the effect of an epsilon on an index's words.",
     note="; nothing was written",
 )

@@ -32,7 +32,7 @@ _NOTE = f"{__name__}.note"
 def command(
     name: str | None = None,
     *,
-    of: Callable[[], Callable[..., Any]] | None = None,
+    api: Callable[[], Callable[..., Any]] | None = None,
     types: Mapping[str, Any] | None = None,
     flags: Mapping[str, str] | None = None,
     group: click.Group | None = None,
@@ -44,7 +44,7 @@ def command(
 
     Args:
         name: the command's name, if it is not the function's.
-        of: returns the function of the API whose parameters become options, but for those that
+        api: returns the function of the API whose parameters become options, except those that
             decorators of click's declare; they are read only once the command is used.
         types: types of click's for some of these parameters, in place of those that follow.
         flags: the names of options that are not their parameters', such as `--pool` for `pools`.
@@ -72,7 +72,7 @@ def command(
                 click.echo(line)
 
         def options(declared: set[str]) -> list[click.Parameter]:
-            return options_of(of(), declared, types or {}, flags or {}) if of else []
+            return options_of(api(), declared, types or {}, flags or {}) if api else []
 
         made = click.command(name, _Command, **settings)(run)
         made.of = options

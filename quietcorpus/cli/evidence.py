@@ -1,11 +1,4 @@
-"""`quietcorpus audit`, `canaries`, `evaluate` and `provenance`.
-
-`quietcorpus canaries`.
-
-`quietcorpus evaluate`.
-
-`quietcorpus provenance`.
-"""
+"""`quietcorpus audit`, `canaries`, `evaluate` and `provenance`."""
 
 from __future__ import annotations
 
@@ -23,7 +16,7 @@ from .command import command
 
 
 @command(
-    of=lambda: qc.audit,
+    api=lambda: qc.audit,
     short_help="Test a spec's mechanisms against their guarantees.",
     note="; nothing was written",
 )
@@ -49,7 +42,7 @@ def audit(spec: str, **given: Any) -> Iterator[str]:
 
 
 @command(
-    of=lambda: qc.canaries,
+    api=lambda: qc.canaries,
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
     short_help="Test whole releases of a copy of the corpus by canaries.",
     note="; nothing was published",
@@ -95,7 +88,7 @@ class _Words(click.ParamType):
 
 
 @command(
-    of=lambda: qc.evaluate,
+    api=lambda: qc.evaluate,
     types={"neighbours_of": _Words()},
     short_help="Measure the utility and the leakage of a release.",
     note="; no report was written, and what was measured is kept",
@@ -186,7 +179,7 @@ def _told(figure: Mapping[str, Any]) -> str:
 
 
 @command(
-    of=lambda: qc.check_provenance,
+    api=lambda: qc.check_provenance,
     short_help="Look for texts that are said to be public in the corpus.",
     note="; no report was written",
 )

@@ -24,7 +24,7 @@ def index() -> None:
 
 @command(
     "build",
-    of=lambda: qc.build_index,
+    api=lambda: qc.build_index,
     group=index,
     short_help="Make an index from word vectors.",
     note="; nothing was written",
@@ -47,7 +47,7 @@ def build(source: str, output: str, **given: Any) -> Iterator[str]:
 
 @command(
     "build-candidates",
-    of=lambda: qc.build_candidates,
+    api=lambda: qc.build_candidates,
     group=index,
     short_help="Make candidates of public documents.",
     note="; nothing was written",
@@ -70,7 +70,7 @@ def build_candidates(source: str, output: str, **given: Any) -> Iterator[str]:
 
 @command(
     "build-encoder",
-    of=lambda: qc.build_encoder,
+    api=lambda: qc.build_encoder,
     group=index,
     short_help="Make a static encoder of a model.",
     note="; nothing was written",
@@ -94,7 +94,7 @@ def build_encoder(model: str, output: str, **given: Any) -> Iterator[str]:
 
 @command(
     "build-pool",
-    of=lambda: qc.build_pool,
+    api=lambda: qc.build_pool,
     group=index,
     short_help="Make a pool of public texts.",
     note="; nothing was written",
@@ -114,7 +114,7 @@ def build_pool(source: str, output: str, **given: Any) -> Iterator[str]:
 
 @command(
     "narrow-pool",
-    of=lambda: qc.narrow_pool,
+    api=lambda: qc.narrow_pool,
     group=index,
     short_help="Narrow a pool to the lists that stood out in a release.",
     note="; nothing was written",
@@ -134,7 +134,7 @@ def narrow_pool(release: str, pool: str, output: str, **given: Any) -> Iterator[
 
 @command(
     "build-vocabulary",
-    of=lambda: qc.build_vocabulary,
+    api=lambda: qc.build_vocabulary,
     group=index,
     short_help="Make a public vocabulary of a language.",
     note="; nothing was written",

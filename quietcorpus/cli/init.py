@@ -40,7 +40,7 @@ def _named(language: str | None, *, guessed: bool) -> str:
 
 
 @command(
-    of=lambda: qc.propose_spec,
+    api=lambda: qc.propose_spec,
     short_help="Write a first spec for a corpus.",
     note="; nothing was written",
 )

@@ -30,11 +30,11 @@ def ledger() -> None:
 
 
 def _command(
-    name: str, short_help: str, note: str = "", of: Callable[..., Any] | None = None
+    name: str, short_help: str, note: str = "", function: Callable[..., Any] | None = None
 ) -> Callable[[Work], click.Command]:
     return command(
         name,
-        of=of and (lambda: of),
+        api=function and (lambda: function),
         flags={"expected_head": "--expect-head"},
         group=ledger,
         short_help=short_help,
@@ -100,7 +100,7 @@ def history(place: str, as_json: bool) -> Iterator[str]:
     yield from _json_or(views.history_lines(events), events, as_json=as_json)
 
 
-@_command("verify", "Check all records, and that cards agree.", of=api.verify)
+@_command("verify", "Check all records, and that cards agree.", function=api.verify)
 @click.argument("place")
 @_JSON
 def verify(

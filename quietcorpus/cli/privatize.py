@@ -20,7 +20,7 @@ _Record = dict[str, Any]
 
 
 @command(
-    of=lambda: qc.Privatizer,
+    api=lambda: qc.Privatizer,
     types={"epsilon": click.STRING},
     short_help="Replace the words of lines, in this process.",
     log_level="WARNING",

@@ -1,9 +1,4 @@
-"""`quietcorpus release`, `release-claim`, `verify`, `reconstruct`, `vary` and `card`.
-
-`quietcorpus release`, `release-claim`, `verify`, `reconstruct` and `vary`.
-
-`quietcorpus card`.
-"""
+"""`quietcorpus release`, `release-claim`, `verify`, `reconstruct`, `vary` and `card`."""
 
 from __future__ import annotations
 
@@ -24,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @command(
-    of=lambda: qc.release,
+    api=lambda: qc.release,
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
     short_help="Make a release from a spec.",
     note="; nothing was published",
@@ -109,7 +104,7 @@ def _foreseen(spec: str, given: Mapping[str, Any]) -> Iterator[str]:
 
 @command(
     "release-claim",
-    of=lambda: qc.release_claim,
+    api=lambda: qc.release_claim,
     short_help="Free an output from a run that died.",
     note="; the claim was not released",
 )
@@ -128,7 +123,7 @@ def release_claim(output: str, reason: str) -> Iterator[str]:
 
 
 @command(
-    of=lambda: qc.verify,
+    api=lambda: qc.verify,
     short_help="Check a release against its card.",
 )
 @click.argument("release")
@@ -172,7 +167,7 @@ def verify(
 
 
 @command(
-    of=lambda: qc.reconstruct,
+    api=lambda: qc.reconstruct,
     short_help="Make better documents from a release of noisy bins.",
     note="; nothing was published, and the same command goes on from here",
 )
@@ -191,7 +186,7 @@ def reconstruct(release: str, output: str, **given: Any) -> Iterator[str]:
 
 
 @command(
-    of=lambda: qc.vary,
+    api=lambda: qc.vary,
     short_help="Have a program rewrite released public texts.",
     note="; nothing was published",
 )
@@ -239,7 +234,7 @@ def card() -> None:
 
 @command(
     "export",
-    of=lambda: qc.export_card,
+    api=lambda: qc.export_card,
     flags={"form": "--as"},
     group=card,
     short_help="Export the card for a registry, loaders or reviewers.",

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
     from tokenizers import Tokenizer
 
+_LOGGER = logging.getLogger("quietcorpus")
+
 _CARD = "README.md"
 _FENCE = "---\n"
 
@@ -84,7 +86,6 @@ _SOFTWARE: dict[Runtime, tuple[str, ...]] = {
     "torch": ("sentence-transformers", "sentencex", "tokenizers", "torch", "transformers"),
 }
 _threads = threading.Lock()  # or each of a process's threads would load a separate model
-_LOGGER = logging.getLogger("quietcorpus")
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,6 @@
 """Folders of artefacts by their URI: found by the launcher, and opened by its workers.
 
-Folders of artefacts by their URI: found by the launcher, and what is read of them fetched once.
-
 A host has one copy of each file that a process on it has needed.
-
-Candidates by their URI: found by the launcher, and opened by its workers.
-
-Pools of public texts by their URI: found by the launcher, and opened by its workers.
-
-A word index by its URI: found by the launcher, and opened by its workers.
 """
 
 from __future__ import annotations

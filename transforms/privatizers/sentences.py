@@ -1,7 +1,5 @@
 """The per-document path of a sentence-private release, and of its baseline by words.
 
-The per-document path of a sentence-private release: batches in, rows of embeddings out.
-
 A baseline of document embeddings: text privatised word by word, then encoded, then averaged.
 
 Meehan, Mrini and Chaudhuri: Sentence-level privacy for document embeddings (ACL 2022), the baseline

@@ -1,7 +1,4 @@
-"""The per-document path of a word-level release: batches in, rows of privatised text out.
-
-The length to which documents of words are cut, where epsilon was found for it.
-"""
+"""The per-document path of a word-level release: batches in, rows of privatised text out."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Columns reduced to their values, whatever else a file says of them.
 
-Columns reduced to their values: whatever else a file says of them may hold anything.
-
 Integers of 128 bits in the schemas of Arrow, with which Arrow for Python opens no file at all.
 
 A schema is a flatbuffer: tables whose fields lie where the table's own list of offsets says. The

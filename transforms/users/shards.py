@@ -1,11 +1,4 @@
-"""The users of a corpus by shard: their division, their texts, and sparse sums.
-
-Sums of whole numbers in few of many cells, as workers add them up and exchange them.
-
-Users' texts as sealed Parquet shards, which the launcher trains on; never released.
-
-The users of a corpus, divided into shards by their digests.
-"""
+"""The users of a corpus by shard: their division, their texts, and sparse sums."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The corpus's vocabulary, selected privately, in a pipeline that others compose.
-
-The vocabulary and its noisy counts, computed from rows and released as rows.
-"""
+"""The corpus's vocabulary, selected privately, in a pipeline that others compose."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Audits of histograms, and changes by tokens in exact counts.
-
-Changes by tokens of a made-up document in the exact counts of a job, before any noise.
-"""
+"""Audits of histograms, and changes by tokens in exact counts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Calibration on an index's words, before a run: the effect of an epsilon, and the one needed.
-
-The measurement of a calibration's blocks, by threads of this process or by a Ray cluster.
-"""
+"""Calibration on an index's words, before a run: the effect of an epsilon, and the one needed."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from quietcorpus.pipelines.jobs.kind import Kind, prepare
 from quietcorpus.pipelines.kinds.bag_of_words.job import BagOfWordsKind
 from quietcorpus.pipelines.kinds.sentence_embeddings.job import SentencesKind
 from quietcorpus.pipelines.release import existing as identities
-from quietcorpus.pipelines.release.existing import TRIES, persistently, run
+from quietcorpus.pipelines.release.existing import TRIES, identify_run, persistently
 from quietcorpus.pipelines.schema.loading import load_spec
 from quietcorpus.pipelines.schema.spec import Spec
 from quietcorpus.pipelines.storage.claims import MASTER_KEY, Run
@@ -47,7 +47,7 @@ def test_what_encodes_is_part_of_a_runs_identity(
     def identity_with(**encoder: str) -> str:
         parameters = replace(kind.parameters, encoder=replace(kind.parameters.encoder, **encoder))
         other = replace(kind, parameters=parameters)
-        return run(spec, Plan([], pa.schema([])), other, key).identity
+        return identify_run(spec, Plan([], pa.schema([])), other, key).identity
 
     own = {"precision": "float32", "software": "torch 2"}
     assert identity_with(**own) == identity_with(**own)
@@ -66,7 +66,7 @@ def run_of(spec: Spec, kind: Kind, master: int = 0, corpus: bytes = b"c") -> Run
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Plan, "corpus_digest", lambda *_: corpus)
         key = ReleaseKey.derive(bytes([master]) * 32, spec.release, corpus)
-        return run(spec, Plan([], pa.schema([])), kind, key)
+        return identify_run(spec, Plan([], pa.schema([])), kind, key)
 
 
 def test_a_claim_asks_for_less_of_the_software_than_a_ledger(

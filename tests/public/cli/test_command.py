@@ -132,7 +132,7 @@ def tried(
 def parsed(*arguments: str) -> dict[str, Any]:
     """Return what a command with the options of `tried` makes of arguments."""
 
-    @command("tried", of=lambda: tried, flags={"places": "--place"})
+    @command("tried", api=lambda: tried, flags={"places": "--place"})
     @click.argument("source")
     def work(**given: Any) -> Iterator[str]:
         found.update(given)
@@ -206,7 +206,7 @@ def test_a_bar_is_for_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
             progress: show a bar.
         """
 
-    @command("shown", of=lambda: api)
+    @command("shown", api=lambda: api)
     def work(progress: bool) -> Iterator[str]:
         found.append(progress)
         yield "done"

@@ -1,7 +1,5 @@
 """The fit of the factors to all documents, by workers that hold whole files.
 
-The workers of a reconstruction: threads of this process, or Ray's actors with whole files.
-
 The fit of the factors to all documents, pass by pass, with resumption of a stopped run.
 
 Coordinate ascent converges to one of many points, and each follows the noise in its own way.
@@ -45,6 +43,8 @@ from ....storage.files import write_whole
 from ....terminal.progress import Steps
 from ..card import PASSES, STARTS
 from .noisy_release import FilePart, Source
+
+_LOGGER = logging.getLogger("quietcorpus.reconstruct")
 
 Sums = npt.NDArray[np.float64]
 Advance = Callable[[int], object]
@@ -207,7 +207,6 @@ def _sum(arrays: Iterable[np.ndarray]) -> Sums:
 
 STEPS_TO_FIT = 2
 _SAMPLE = 8192
-_LOGGER = logging.getLogger("quietcorpus.reconstruct")
 Counts = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float32]
 

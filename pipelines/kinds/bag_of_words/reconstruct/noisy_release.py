@@ -1,7 +1,5 @@
 """The input of a reconstruction: a release that holds its noisy bins, and a file's documents.
 
-A release that holds its noisy bins, as the input of a reconstruction.
-
 The documents of one data file, with a worker's arrays of them in a folder on its machine.
 
 The arrays are noisy counts and shapes. An array gets its name only once it is complete, and its

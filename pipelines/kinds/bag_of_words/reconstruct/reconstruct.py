@@ -1,7 +1,4 @@
-"""The job of `quietcorpus reconstruct`: better documents from a release's noisy bins.
-
-Documents drawn from their noisy counts, their weights, and the factors.
-"""
+"""The job of `quietcorpus reconstruct`: better documents from a release's noisy bins."""
 
 from __future__ import annotations
 
