@@ -28,7 +28,8 @@ from quietcorpus.beam import (
     SelectVocabulary,
 )
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.transforms.composed import release, sums
+from quietcorpus.transforms import histogram, vocabulary
+from quietcorpus.transforms.composed import release
 
 PRIVATE = {"private": {"epsilon": 0.8, "delta": 0.01}}
 BAGS = {"precision": 3, "epsilon": 4, "histogram_epsilon": 1, "keep": ["number"]}
@@ -151,23 +152,23 @@ def test_one_unit_adds_its_own_part_whatever_else_is_in_the_rows(name: str, tmp_
 
 def of_small_sums(patch: pytest.MonkeyPatch) -> None:
     """Terms far below the threshold get no noise."""
-    own = sums.select_terms
+    own = vocabulary.select_terms
 
     def select(selection: Any, found: Mapping[str, int], stream: Any) -> list[str]:
         least = selection.threshold // 2
         return own(selection, {term: n for term, n in found.items() if n >= least}, stream)
 
-    patch.setattr(sums, "select_terms", select)
+    patch.setattr(vocabulary, "select_terms", select)
 
 
 def of_absent_terms(patch: pytest.MonkeyPatch) -> None:
     """Terms that one row has have no weight."""
-    own = sums.release_histogram
+    own = histogram.release_histogram
 
     def noisy(mechanism: Any, counts: Any, *given: Any) -> Any:
         return own(mechanism, counts, *given) * (counts != 1)
 
-    patch.setattr(sums, "release_histogram", noisy)
+    patch.setattr(histogram, "release_histogram", noisy)
 
 
 def of_unknown_words(patch: pytest.MonkeyPatch) -> None:

@@ -1,16 +1,14 @@
-"""Sums over rows: what adds them up leaves its inputs as they are."""
+"""Sums over a corpus: what adds them up leaves its inputs as they are."""
 
 from __future__ import annotations
 
 import copy
 from typing import Any
 
-import apache_beam as beam
 import numpy as np
 import pytest
 
-from quietcorpus.transforms.composed.sums import AddParts
-from quietcorpus.transforms.sums import AddCounts, AddTermSums
+from quietcorpus.transforms.sums import AddSums, OfParts, OfRows
 
 
 def part(own: Any) -> Any:
@@ -20,14 +18,14 @@ def part(own: Any) -> Any:
 @pytest.mark.parametrize(
     ("adds", "inputs"),
     [
-        (AddParts(), [part({"a": 1, "b": 2}), part({"b": 3}), part(None)]),
-        (AddParts(), [part(np.arange(3)), part(None), part(np.arange(3))]),
-        (AddTermSums(), [({"a": 1}, (0,)), ({"a": 2}, (1,)), ({}, (2,))]),
-        (AddCounts(), [(np.arange(3), (0,)), (np.arange(3), (1,))]),
+        (AddSums(OfRows()), [part({"a": 1, "b": 2}), part({"b": 3}), part(None)]),
+        (AddSums(OfRows()), [part(np.arange(3)), part(None), part(np.arange(3))]),
+        (AddSums(OfParts(3)), [({"a": 1}, (0,)), ({"a": 2}, (1,)), ({}, (2,))]),
+        (AddSums(OfParts(2)), [(np.arange(3), (0,)), (np.arange(3), (1,))]),
     ],
-    ids=["mappings", "arrays", "files' terms", "files' counts"],
+    ids=["terms of rows", "counts of rows", "terms of files", "counts of files"],
 )
-def test_inputs_are_left_as_they_are(adds: beam.CombineFn, inputs: list[Any]) -> None:
+def test_inputs_are_left_as_they_are(adds: AddSums, inputs: list[Any]) -> None:
     # Kills: a sum that is added up in its first part: an engine that gives the part again, to
     # another consumer or a repeated one, would count all parts after it twice.
     before, totals = copy.deepcopy(inputs), []
