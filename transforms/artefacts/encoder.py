@@ -118,13 +118,15 @@ class EncoderSource:
         """Return the encoder as it is now; raises InputError if it, or its software, is missing."""
         require_installed("sentencex", key=key, extra="sentences")
         place = os.path.abspath(name) if os.path.isdir(name) else name
-        folder = _folder(key, name)
         runtime: Runtime = "torch" if find_spec("sentence_transformers") else "onnxruntime"
-        if static_model.is_static(folder):
+        if static_model.is_static(Path(name)):
             runtime = "static"
         if runtime != "torch":
             packages = static_model.PACKAGES if runtime == "static" else onnx_model.PACKAGES
             require_installed(*packages, key=key, extra="sentences")
+        folder = _folder(key, name)
+        if static_model.is_static(folder):  # of the hub
+            runtime = "static"
         precision: Precision = torch_model.fastest_precision() if runtime == "torch" else "float32"
         known = languages_of(folder)
         return cls(key, place, _digest(folder), runtime, precision, _software(runtime), known)

@@ -44,9 +44,12 @@ _MOST_DIMENSIONS = 1 << 13
 
 
 def is_static(folder: Path) -> bool:
-    """Return whether a folder holds a static encoder, as far as its first module tells."""
-    modules = read_json(folder / "modules.json", [])
-    return bool(modules) and str(modules[0]["type"]).endswith(".StaticEmbedding")
+    """Return whether a folder's first module is of that kind; what is damaged is not."""
+    try:
+        kind = read_json(folder / "modules.json")[0]["type"]
+    except (OSError, ValueError, LookupError, TypeError):
+        return False
+    return str(kind).endswith(".StaticEmbedding")
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from quietcorpus.mechanisms.accounting.guarantees import (
 from quietcorpus.mechanisms.words.brr import BinaryRandomizedResponse
 from quietcorpus.mechanisms.words.madlib import Madlib
 from quietcorpus.pipelines.card.model import Card
-from quietcorpus.pipelines.card.statements import statement
+from quietcorpus.pipelines.card.statements import from_numbers, statement
 from quietcorpus.pipelines.card.verify import verify
 from quietcorpus.pipelines.kinds.words.card import word_limits
 from quietcorpus.transforms.errors import InputError
@@ -378,7 +378,8 @@ def inheriting(definition: str = "d", unit: str = "u", **numbers: Any) -> Callab
     """Have the index come with a cost, everywhere on the card."""
 
     def change(content: dict[str, Any]) -> None:
-        promise = {"definition": definition, "unit": unit, "parameters": numbers, "statement": "s"}
+        given = {"definition": definition, "unit": unit, "parameters": numbers, "statement": "s"}
+        promise = from_numbers(given) or {}
         content["artefacts"][0].update(provenance="private", guarantee=promise)
         content["budget"]["inherited"] = [{"artefact": "index", **promise}]
         found = Card.model_validate(content)
