@@ -133,7 +133,7 @@ def test_control_a_leak_that_is_not_found_is_seen(
     name: str, small: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leaking(small, LEAKS[name], monkeypatch)
-    monkeypatch.setattr(small, "_is_sound", lambda length: True)
+    monkeypatch.setattr(small._model, "_is_sound", lambda length: True)
     assert not is_of_the_sentence_alone(small, MIXED)
 
 

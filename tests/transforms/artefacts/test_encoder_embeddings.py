@@ -59,7 +59,7 @@ def test_threads_cut_alike(packaged: Encoder) -> None:
     """Beside a thread that sets the same tokenizer to read on. Kills: a sentence of more tokens
     than the model reads, now and then.
     """
-    model = packaged._model
+    model = packaged._model._model
     if not isinstance(model, TorchModel):
         pytest.skip("its tokenizer is set once")
     done = threading.Event()
@@ -152,8 +152,8 @@ def test_the_launchers_processor_sets_the_precision(
     described.write_text("flags : fpu\n")
     with caplog.at_level("WARNING", logger="quietcorpus"):
         opened = source.open()
-    assert isinstance(opened._model, TorchModel)
-    assert str(opened._model.inner.dtype) == f"torch.{precision}"
+    assert isinstance(opened._model._model, TorchModel)
+    assert str(opened._model._model.inner.dtype) == f"torch.{precision}"
     assert source.arithmetic.startswith(precision)
     assert bool(caplog.records) == (precision == "bfloat16")
     described.unlink()
