@@ -211,8 +211,8 @@ def madlib() -> Audits:
 
 
 def spacious() -> Audits:
-    """Madlib in 30 dimensions."""
-    return released_words(words_of(Madlib(), Fraction(12), index=ROOMY))
+    """Madlib in 30 dimensions; at epsilon 11, the nearest words of `ROOMY` are near enough."""
+    return released_words(words_of(Madlib(), Fraction(11), index=ROOMY))
 
 
 def drawn_unknown() -> Audits:
