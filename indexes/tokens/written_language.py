@@ -24,6 +24,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -36,8 +37,8 @@ from .arrow_arrays import as_strings
 from .languages import LANGUAGES
 from .segmentation import WITHOUT_SPACES
 from .tokenizer import Tokens
-from .tokenizers import FIRST_WORDS, Tokenizer
-from .vocabulary import Vocabulary, VocabularyError
+from .tokenizers import FIRST_WORDS, UNICODE_WORDS, Tokenizer
+from .vocabulary import Vocabulary, VocabularyError, is_reachable
 
 FUNCTION_WORDS: Mapping[str, str] = {
     "af": "die van en in is het nie wat om met vir hy dat as sy te ek was 'n aan kan ook sal ons",
@@ -219,8 +220,12 @@ class FrequentWords:
         total = counts.total()
         if total < _LEAST_COMPARED_WORDS:
             return None
-        found = [(word, count / total) for word, count in counts.most_common(MOST)]
-        return cls(tuple(word for word, _ in found), tuple(share for _, share in found))
+        words, uses = zip(*counts.most_common(MOST), strict=True)
+        listed = pa.array(words, pa.large_string())
+        # Few words of the first rule are none of the present one: letters of Korean by themselves.
+        kept = is_reachable(listed, UNICODE_WORDS.spelled(listed), UNICODE_WORDS).tolist()
+        shares = (count / total for count in uses)
+        return cls(tuple(compress(words, kept)), tuple(compress(shares, kept)))
 
     @classmethod
     def of_record(cls, record: Any) -> FrequentWords | None:

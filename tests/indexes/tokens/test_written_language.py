@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import wordfreq
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from quietcorpus.indexes.tokens.languages import LANGUAGES
@@ -167,6 +167,7 @@ def test_words_in_any_script(text: str, words: str) -> None:
 
 
 @settings(deadline=None)
+@example(["\u1100"])
 @given(st.lists(st.text(max_size=40), max_size=20))
 def test_any_text_has_frequent_words_that_are_counted(texts: list[str]) -> None:
     # Kills: words that no vocabulary takes. What is not of some texts' own is none of theirs.
