@@ -17,7 +17,7 @@ PUBLIC_TEXTS = 180  # of the Lee corpus, from its beginning: what candidates are
 
 # The command, which takes Ray however few sentences there are.
 WITH_RAY = (
-    "from quietcorpus.pipelines.prepare import candidates; candidates._FEW_SENTENCES = 0; "
+    "from quietcorpus.pipelines.prepare import encoding; encoding._FEW = 0; "
     "from quietcorpus.cli.main import main; main()"
 )
 

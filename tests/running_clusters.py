@@ -32,8 +32,8 @@ LAUNCHER = {"SPARK_LOCAL_IP": "127.0.0.1", **JAVA}
 KEPT = "--environment_cache_millis=20000"
 """Python workers stay from one stage to the next: to start them takes a third of a small job."""
 _QUICK_COMMAND = (
-    "from quietcorpus.pipelines.runners import heartbeat; heartbeat._BEAT_SECONDS = 1; "
-    "heartbeat._LOOK_SECONDS = 1; from quietcorpus.cli.main import main; main()"
+    "from quietcorpus.pipelines.runners import interruption; interruption._BEAT_SECONDS = 1; "
+    "interruption._LOOK_SECONDS = 1; from quietcorpus.cli.main import main; main()"
 )
 # What the scripts, Spark and Flink say of a port that another process has.
 _TAKEN = re.compile(r"port \d+ is taken|could not bind on port|on any port in port range")

@@ -93,7 +93,7 @@ def test_refusals(workspace: Workspace, texts: Path) -> None:
         *public, "--epsilons", "1", "--bins", "200"
     )
     assert "500 documents, and 501 are asked for" in refusal(*public, *GRID, "--documents", "501")
-    assert "'x' is not" in refusal(*public, "--epsilons", "1", "--bins", "5,x")
+    assert "'5,x' is not a list of numbers" in refusal(*public, "--epsilons", "1", "--bins", "5,x")
     assert "--runs" in refusal(*public, "--epsilons", "1", "--runs", "1")
     assert "no release here" in refusal("--histogram", "nowhere", *GRID)
     (workspace.folder / "words.txt").write_text("nothing\n")

@@ -73,6 +73,10 @@ EXCEPTIONS: dict[str, Reason] = {
     rf"mechanisms\.bags\.bag_of_words:BagOfWords\.\w+{OTHERS}": FEW,
     r"transforms\..*\.(__init__|expand|process|start_bundle)": SPLIT,
     r"transforms\.privatizers\.\w+:\w+\.(take|words|of)": SPLIT,
+    r"transforms\.sums:(require_all|joined)": Reason(
+        "It tells which parts of the corpus a run has read, and refuses one that lacks a part.",
+        "transforms/test_sums_parts.py: test_parts",
+    ),
     r"mechanisms\..*\.(guarantee|notes|papers_epsilon|idle|expected_noise_terms)": CARD,
     r"mechanisms\.users\.skip_gram:device_name": CARD,
     rf"mechanisms\.words\.mechanism:WordMechanism\.__post_init__({OTHERS})?": CARD,
