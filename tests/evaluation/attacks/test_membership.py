@@ -442,6 +442,16 @@ def test_members_are_told_by_the_gradients_that_coefficients_add_up_from() -> No
     assert abs(Membership(members, attack(stranger)).auc - 0.5) < 5 * chance
 
 
+@pytest.mark.parametrize("noise", [0.0, 1e-12])
+def test_releases_without_noise_are_no_error(noise: float) -> None:
+    # Documents repeat. Kills: a prior that is lost beside the answers: a singular matrix.
+    raw, labels = dense(120, 400, 6)
+    raw[60:], labels[60:] = raw[:60], labels[:60]
+    draws = raw + noise * np.random.default_rng(6).normal(size=(3, *raw.shape))
+    answers = posteriors(raw[::2], labels[::2])(raw)
+    assert np.isfinite(GradientMembership(raw, draws, labels)(answers)).all()
+
+
 def test_coefficients_are_recovered_from_log_odds_of_originals() -> None:
     # Kills: answers that are not centred, an intercept left out, coefficients of standardised
     # features in place of the others'.
