@@ -82,7 +82,7 @@ def calibrate_public_texts(
         raise InputError(f"{none}: none is given; give one or more")
     exact_delta = _delta_of(noise, delta)
     if rounds is not None:
-        require_within("rounds", exact(rounds), _SHARE)
+        require_within("rounds", float(exact(rounds)), _SHARE)
     require_installed("dp_accounting", "flint", key="pools", extra="public-texts")
     require_installed("sklearn", extra="evaluate")
     from quietcorpus.pipelines.kinds.public_texts import calibrate as job
@@ -116,5 +116,5 @@ def _delta_of(noise: str, delta: Number | None) -> Fraction | None:
         )
     if delta is None:
         return None
-    require_within("delta", exact(delta), _SHARE)
+    require_within("delta", float(exact(delta)), _SHARE)
     return exact(delta)
