@@ -281,7 +281,7 @@ class FrequentWordCounter:
         try:
             if frequent:
                 self._vocabulary = Vocabulary(frequent.words)
-        except VocabularyError:  # not what this software has written: no reason to fail
+        except VocabularyError:  # a manifest of other software; the notice is optional
             pass
 
     def count(self, texts: pa.Array) -> FrequentCounts:

@@ -23,7 +23,7 @@ Advice = tuple[str, str]
 
 
 MEASURED, KEPT, PROMISED = range(3)
-"""How a harm is known, in the order of headlines."""
+"""The ways in which a harm is known, in the order of headlines."""
 RULES: list[Rule] = []
 """All rules, those about privacy first, the most harmful of either part before others."""
 

@@ -1,4 +1,4 @@
-"""What earlier runs have left: this very release, or tries of its job.
+"""The remains of earlier runs: this very release, or tries of its job.
 
 The identity of a run: two runs of one identity make the same bytes.
 

@@ -24,7 +24,7 @@ Change = Callable[[dict[str, Any]], Any]
 
 
 class Kind(NamedTuple):
-    """How an artefact is made and opened, its files, and the words of its errors."""
+    """An artefact: its maker and reader, its files, and the words of its errors."""
 
     make: Callable[[Path], Any]
     opens: Callable[..., Any]

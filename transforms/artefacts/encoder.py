@@ -1,7 +1,5 @@
 """Sentence encoders, found by the launcher and loaded once per worker.
 
-The languages of a sentence encoder, as the model's own card tells them.
-
 A guarantee about one sentence requires that its embedding depends on that sentence alone. In a
 batch padded to its longest sentence it does not: the last digits change with the neighbours. So
 sentences of similar length share batches of one fixed shape, filled up with blanks, in which every

@@ -1,4 +1,4 @@
-"""What released rows wait for.
+"""The checks that released rows wait for.
 
 Beam finds no types in this module's rows if their annotations are strings.
 """
