@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import apache_beam as beam
 from machine import MASTER_KEY
@@ -20,22 +20,10 @@ from quietcorpus.transforms.release import ReleaseShards
 from quietcorpus.transforms.run_files import read_run_files
 from quietcorpus.transforms.shards import make_shards, staged_content
 
-if TYPE_CHECKING:
-    from tests.conftest import Workspace
-
 
 def tables(folder: Path) -> dict[str, bytes]:
     """The Parquet files of a release by their path."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.parquet")}
-
-
-def by_workers(workspace: Workspace, changes: dict[str, Any]) -> list[dict[str, bytes]]:
-    """The Parquet files of one release, made by one worker process and by two."""
-    found = []
-    for workers in "12":
-        workspace.release(changes | {"output": f"released/{workers}"}, "--workers", workers)
-        found.append(tables(workspace.output.with_name(workers)))
-    return found
 
 
 def staged_tables(staging: str, key: ReleaseKey) -> dict[str, bytes]:
@@ -47,11 +35,12 @@ def staged_tables(staging: str, key: ReleaseKey) -> dict[str, bytes]:
 class FailsOnce(ReleaseShards):
     """Fails two shards once each, when their work is all but done."""
 
+    failed: ClassVar[set[int]] = set()
+
     def process(self, shard: Any, side: Any = None) -> Iterator[object]:
         yield from super().process(shard, side)
-        failed = Path(self._staging) / f"failed-{shard.number}"
-        if shard.number in (1, 4) and not failed.exists():
-            failed.touch()
+        if shard.number in {1, 4} - self.failed:
+            self.failed.add(shard.number)
             raise RuntimeError("injected")
 
 

@@ -19,7 +19,6 @@ FILES = 3
 LAWS: dict[str, dict[str, Any]] = {
     "depth": {"utility": ...},  # the default
     "optimistic-depth": {"utility": "optimistic-depth", "projections": 7},
-    "mean-depth": {"utility": "mean-depth"},
     "similarity": {},
     "truncation": {"mechanism": "truncation", "utility": ...},
     "projected-mean": {"mechanism": "projected-mean", "utility": ..., "directions": 5},

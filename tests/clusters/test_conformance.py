@@ -201,15 +201,6 @@ def assert_conforms(made: Made, expected: Made) -> None:
     assert without_timings(made[1]) == without_timings(expected[1])
 
 
-@pytest.mark.nightly  # `test_the_engine_does_not_matter` and its like do so from a disk
-@pytest.mark.parametrize("kind", KINDS)
-def test_several_processes_agree_with_one(
-    remote: Workspace, s3: S3Server, reference: Callable[[str], Made], kind: str
-) -> None:
-    made = released(remote, s3, kind, "several", "--workers", "2")
-    assert_conforms(made, reference(kind))
-
-
 def test_another_key_does_not_conform(
     remote: Workspace, s3: S3Server, reference: Callable[[str], Made]
 ) -> None:

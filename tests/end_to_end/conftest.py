@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import importlib.util
 from collections.abc import Callable
 from pathlib import Path
@@ -11,10 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from machine import required
 from narrowed_pools import Rounds, both
-from public_candidates import PUBLIC_TEXTS
 from public_pools import INPUT as PUBLIC_INPUT
 from public_pools import Release, Texts, carrying_pool
-from sentence_releases import DOCUMENTS, INPUT, LAWS, Sentences, corpus
 
 from quietcorpus.indexes.documents.candidates import Candidates, open_candidates
 from quietcorpus.indexes.words.word_index import WordIndex, open_index
@@ -33,25 +30,6 @@ def opened(candidates: Path) -> Candidates:
 def index(word_index: Path) -> WordIndex:
     """The index of words as releases see it."""
     return open_index(str(word_index))
-
-
-@pytest.fixture(scope="session")
-def sentence_release(
-    tmp_path_factory: pytest.TempPathFactory,
-    new_workspace: Callable[[Path], Workspace],
-    sentences: Sentences,
-    lee_texts: list[str],
-) -> Callable[[str], Workspace]:
-    """Makes a workspace with a release by a law, once, of texts that no candidates are made of."""
-
-    @functools.cache
-    def make(law: str) -> Workspace:
-        workspace = new_workspace(tmp_path_factory.mktemp(law))
-        corpus(workspace, lee_texts[PUBLIC_TEXTS:][:DOCUMENTS])
-        workspace.release_here({"input": INPUT} | sentences(**LAWS[law]))
-        return workspace
-
-    return make
 
 
 @pytest.fixture

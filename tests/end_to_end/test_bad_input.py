@@ -149,7 +149,7 @@ def test_one_line_and_nothing_else(workspace: Workspace, fault: str) -> None:
     assert all(part in message for part in parts.split("|")), message
 
 
-# Two processes: `test_canary.py` has the same corpus.
+# Two processes: `test_every_kind.py` has such a corpus.
 @pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.nightly)])
 def test_parquet_with_a_damaged_row_group(workspace: Workspace, workers: str) -> None:
     # The footer is whole, so that the damage shows in a worker and not before the run.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from card_schema import assert_valid
 from public_candidates import PUBLIC_TEXTS
+from tampering import edit_card, refused
 
 from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
 
@@ -102,35 +102,24 @@ def test_where_sentences_end_is_not_seen(workspace: Workspace, madlib: Changes) 
     assert in_order(workspace) == in_order(workspace, "other")
 
 
-@pytest.mark.slow
-def test_the_engine_does_not_matter(released: Workspace, madlib: Changes) -> None:
-    # Kills: what hangs on the number of workers, or on what this process holds.
-    released.release({"input": INPUT, "output": "released/again"} | madlib(), "--workers", "2")
-    assert in_order(released) == in_order(released, "again")
-
-
-@pytest.mark.slow
-def test_equal_documents_draw_independently(
-    workspace: Workspace, madlib: Changes, lee_texts: list[str]
-) -> None:
-    # At an epsilon at which words are drawn all but uniformly. Kills: noise of the text alone.
-    corpus(workspace, [lee_texts[-1]] * 40)
-    workspace.release_here({"input": INPUT} | madlib(epsilon=0.001))
-    assert len(np.unique(embeddings(workspace), axis=0)) == 40
-
-
-def test_the_card(
-    workspace: Workspace, madlib: Changes, words: Changes, candidates: Path, word_index: Path
-) -> None:
-    # Kills: a sentence's guarantee on a release that has none; an artefact that is not named.
+@pytest.fixture(scope="module")
+def small(
+    tmp_path_factory: pytest.TempPathFactory,
+    new_workspace: Callable[[Path], Workspace],
+    madlib: Changes,
+) -> Workspace:
+    """A release of three documents, which nobody may change."""
+    workspace = new_workspace(tmp_path_factory.mktemp("small"))
     corpus(workspace, ["Police found him. The river rose."] * 3)
     workspace.release_here({"input": INPUT} | madlib())
+    return workspace
+
+
+def test_the_card(small: Workspace, words: Changes, candidates: Path, word_index: Path) -> None:
+    # Kills: a sentence's guarantee on a release that has none; an artefact that is not named.
+    workspace = small
     workspace.release_here({"input": INPUT, "output": "released/words"} | words())
-    done = workspace.run("verify", "released/out")
-    assert done.returncode == 0, done.stderr
-    assert "cost      epsilon 10 * d a word (documents epsilon 10 * d a word)" in done.stdout
     card, of_words = workspace.card(), workspace.card(workspace.output.with_name("words"))
-    assert_valid(card)
     for part in ("budget", "meaning"):
         assert card[part] == of_words[part]
     own, theirs = (content["guarantee"] for content in (card, of_words))
@@ -170,20 +159,12 @@ def test_the_card(
     ],
 )
 def test_a_card_that_was_changed_is_refused(
-    workspace: Workspace,
-    madlib: Changes,
-    spoil: Callable[[dict[str, Any]], Any],
-    message: str,
+    small: Workspace, tmp_path: Path, spoil: Callable[[dict[str, Any]], Any], message: str
 ) -> None:
     # Kills: a look at the first two artefacts alone, a metric without its index.
-    corpus(workspace, ["Police found him. The river rose."] * 3)
-    workspace.release_here({"input": INPUT} | madlib())
-    card = workspace.card()
-    spoil(card)
-    (workspace.output / "release.json").write_text(json.dumps(card, indent=2) + "\n")
-    done = workspace.run("verify", "released/out")
-    assert done.returncode == 2
-    assert message in done.stderr
+    copied = shutil.copytree(small.output, tmp_path / "release")
+    edit_card(copied, spoil)
+    assert message in refused(copied)
 
 
 @pytest.mark.slow

@@ -8,15 +8,12 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import numpy as np
-import polars as pl
 import pyarrow.parquet as pq
 import pytest
 from card_schema import assert_valid
 from embedding_releases import (
     BUDGETS,
-    DIMENSIONS,
     FILES,
     PRIVATE,
     USERS,
@@ -26,7 +23,6 @@ from embedding_releases import (
     vectors_of,
     write_corpus,
 )
-from gensim.models import KeyedVectors
 from ruamel.yaml import YAML
 
 from quietcorpus.mechanisms.accounting.guarantees import ceiling
@@ -103,39 +99,6 @@ def test_the_files(release: Released, lee_texts: list[str]) -> None:
         # In an order that tells nothing; at a large epsilon the most common ones are selected.
         assert words == sorted(words)
         assert set(listed[:5]) <= set(words)
-
-
-def test_gensim_reads_the_very_vectors(release: Released) -> None:
-    # Kills: digits that are lost in the text, another order of bytes, a row too few.
-    workspace, _, _ = release
-    expected = vectors_of(workspace.output)
-    for name, binary in (("vectors.txt", False), ("vectors.bin", True)):
-        path = str(workspace.output / name)
-        opened = KeyedVectors.load_word2vec_format(path, binary=binary)
-        assert opened.index_to_key == list(expected)
-        np.testing.assert_array_equal(opened.vectors, np.stack(list(expected.values())))
-    assert opened.vector_size == DIMENSIONS
-    assert np.isfinite(opened.vectors).all()
-    assert len(np.unique(opened.vectors, axis=0)) == len(expected)
-
-
-def test_duckdb_and_polars_read_it(release: Released) -> None:
-    # Kills: lists of no fixed size, doubles.
-    workspace, _, _ = release
-    path = workspace.output / "vectors.parquet"
-    frame = pl.read_parquet(path)
-    assert dict(frame.schema) == {"word": pl.String, "vector": pl.Array(pl.Float32, DIMENSIONS)}
-    (row,) = duckdb.sql(f"select sum(len(vector)) from '{path}'").fetchall()
-    assert row == (DIMENSIONS * len(frame),)
-
-
-def test_the_release_verifies(release: Released) -> None:
-    # Kills: a release that fails its own check, an abort at its end.
-    workspace, _, _ = release
-    done = workspace.run("verify", "released/out")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("verified  released/out: 9 files are as release.json says")
-    assert f"guarantee {workspace.card()['guarantee']['statement']}" in done.stdout
 
 
 def test_what_is_promised(release: Released) -> None:
@@ -222,21 +185,14 @@ def test_the_papers_figure(release: Released) -> None:
 
 
 def test_the_readme_says_it_to_people(release: Released) -> None:
-    # Kills: a line, a budget or a file of the card that people do not see.
+    # Kills: a budget of a group that people do not see.
     workspace, method, _ = release
     text = (workspace.output / "README.md").read_text()
     card = workspace.card()
     front = YAML(typ="safe").load(text.split("---\n")[1])
     assert front["configs"][0]["data_files"] == [{"split": "train", "path": "vectors.parquet"}]
-    assert card["guarantee"]["statement"] in text
-    for line in card["guarantee"]["not_protected"]:
-        assert f"- {line}\n" in text
     for group in card["guarantee"]["parameters"]["groups"]:
         assert f"epsilon {ceiling(exact(group))} for {group['name']}" in text
-    section = text.split("## What is in here\n")[1].split("\n## ")[0]
-    names = {line.split("`")[1] for line in section.strip().splitlines()}
-    assert names == {path.split("/")[0] for path in FILES}
-    assert "None" not in section
     assert ("The paper's figure" in text) == (method == "sgd")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-import duckdb
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -40,39 +39,6 @@ def release(workspace: Workspace) -> str:
         }
     )
     return str(workspace.output)
-
-
-def test_polars_duckdb_and_pyarrow_read_a_release(workspace: Workspace) -> None:
-    output = release(workspace)
-    data = ds.dataset(f"{output}/data", format="parquet")
-    assert data.schema.names == ["id", "product", "year", "terms", "counts"]
-    assert data.schema.field("id").type == pa.string()
-    assert data.schema.field("year").type == pa.int16()
-    assert data.schema.field("terms").type == data.schema.field("counts").type
-    assert data.schema.field("terms").type.value_type == pa.int32()
-    rows = data.to_table()
-    assert len(rows) == DOCUMENTS
-
-    frame = pl.read_parquet(f"{output}/data/*.parquet")
-    assert frame.schema["terms"] == pl.List(pl.Int32)
-    assert frame.schema["counts"] == pl.List(pl.Int32)
-    assert frame["product"].cast(pl.String).value_counts().height == 2
-    vocabulary = pl.read_parquet(f"{output}/vocabulary.parquet")
-    assert vocabulary.schema == {"term_id": pl.Int32, "term": pl.String, "weight": pl.Int64}
-    bins = pl.read_parquet(f"{output}/compression.parquet")
-    assert bins.schema == {"term_id": pl.Int32, "bin": pl.Int32}
-
-    # A join over all the files, as an analyst would write it.
-    sizes = dict(
-        duckdb.sql(
-            f"""select term, sum(n) from (
-                    select unnest(terms) as term_id, unnest(counts) as n
-                    from '{output}/data/*.parquet'
-                ) join '{output}/vocabulary.parquet' using (term_id) group by term"""
-        ).fetchall()
-    )
-    total = sum(sum(counts) for counts in rows["counts"].to_pylist())
-    assert sum(sizes.values()) == total == frame["counts"].list.sum().sum()
 
 
 def test_a_frame_of_polars_comes_out_as_it_went_in(workspace: Workspace) -> None:

@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from apache_beam.runners.portability.fn_api_runner import fn_runner
-from canaries import CANARY, IDENTIFIER, IN_PROCESS, TWO_WORKERS, assert_unseen, needles_of
 from card_schema import assert_valid
 from documents_on_topics import DOCUMENTS, FOUND, LABELLED, corpus
-from machine import MASTER_KEY, SURE
+from machine import SURE
 from manifests import digest_of
 from public_pools import (
     INPUT,
@@ -31,7 +29,6 @@ from public_pools import (
     sums_met,
     texts_on,
 )
-from retries import by_workers, run_on, tables
 from tampering import card as card_change
 from tampering import edit_card, refused, restate, rewrite
 
@@ -40,7 +37,6 @@ from quietcorpus.indexes.documents.pool import open_pool
 from quietcorpus.mechanisms.accounting.guarantees import DocumentPrivacy, Spending
 from quietcorpus.mechanisms.users.clipped_sum import STEPS
 from quietcorpus.pipelines.card.verify import verify
-from quietcorpus.pipelines.schema.loading import load_spec
 from quietcorpus.pipelines.terminal.progress import Numbers
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
 
@@ -168,17 +164,6 @@ def test_adding_a_document_changes_sums_by_its_votes(
         assert sorted(change.ravel())[-4:] == [0, *[STEPS * 295 // STEPS] * 3]
 
 
-@pytest.mark.nightly  # `test_public_texts_resampled.py` has the same with texts drawn from them
-def test_the_engine_does_not_matter(workspace: Workspace, public_texts: Texts) -> None:
-    # Kills: noise drawn by each worker, sums that depend on how many there are.
-    corpus(workspace)
-    made = by_workers(workspace, INPUT | public_texts(**LABELLED))
-    assert made[0] == made[1]
-    assert set(made[0]) == {"texts.parquet", "votes.parquet"}
-    workspace.release(INPUT | {"release": "other", "output": "released/3"} | public_texts())
-    assert tables(workspace.output.with_name("3")) != made[0]
-
-
 def test_a_pool_that_carries_its_encoder_needs_no_other(
     workspace: Workspace, public_texts: Texts, carrying: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,52 +202,6 @@ def test_another_encoder_than_the_one_carried_is_refused(
     )
     assert refusal(workspace, public_texts(encoder="lsa")).startswith("mechanism.encoder: lsa ")
     workspace.release_here(INPUT | public_texts(pool=str(carrying), encoder="lsa"))
-
-
-@pytest.mark.slow
-def test_repeated_bundles_do_not_matter(
-    workspace: Workspace, public_texts: Texts, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Kills: votes that count once for each attempt, noise of an attempt's own.
-    monkeypatch.chdir(workspace.folder)
-    monkeypatch.setenv("QUIETCORPUS_MASTER_KEY", MASTER_KEY)
-    corpus(workspace)
-    spec = load_spec(str(workspace.spec(INPUT | public_texts())))
-    once = run_on(fn_runner.FnApiRunner(), spec, workspace.folder / "once")
-    twice = run_on(fn_runner.FnApiRunner(bundle_repeat=1), spec, workspace.folder / "twice")
-    assert once == twice
-    assert set(once) == {"texts.parquet", "votes.parquet"}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("options", "encoder"),
-    [
-        # A model writes more in two processes than in one.
-        pytest.param(IN_PROCESS, "a model", marks=pytest.mark.nightly, id="one-a model"),
-        pytest.param(TWO_WORKERS, "a model", id="two-a model"),
-        pytest.param(IN_PROCESS, "carried", id="one-carried"),
-        pytest.param(TWO_WORKERS, "carried", marks=pytest.mark.nightly, id="two-carried"),
-    ],
-)
-def test_a_release_tells_nothing_of_the_canary(
-    workspace: Workspace,
-    public_texts: Texts,
-    carrying: Path,
-    options: tuple[str, ...],
-    encoder: str,
-) -> None:
-    # Kills: text, a label or an id of a document in a file, a log line or a staged sum.
-    texts = [*DOCUMENTS[:50], CANARY, *DOCUMENTS[50:]]
-    cases = [IDENTIFIER if text is CANARY else str(i) for i, text in enumerate(texts)]
-    columns = {"text": texts, "case": cases, "kind": [CANARY] * len(texts)}
-    workspace.parquet(columns, row_group_size=20)
-    changes = {"input": {"path": "input/corpus.parquet", "id": "case"}}
-    block = LABELLED | ({"pool": str(carrying)} if encoder == "carried" else {})
-    done = workspace.release(changes | public_texts(epsilon=1000, **block), *options)
-    assert "DEBUG" in done.stderr
-    needles = needles_of(workspace)
-    assert_unseen(needles, workspace.folder, workspace.input, done.stdout, done.stderr)
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from apache_beam.runners.portability.fn_api_runner import fn_runner
 from card_schema import assert_valid
 from machine import MASTER_KEY
 from public_pools import INPUT, Release, Texts, refusal, texts_on
-from retries import by_workers, run_on
+from retries import run_on
 from tampering import edit_card, redress, refused, rewrite
 
 import quietcorpus as qc
@@ -101,29 +101,16 @@ def test_the_card_tells_of_it(released: Workspace) -> None:
 def test_it_changes_nothing_else(
     workspace: Workspace, public_texts: Texts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Kills: noise that depends on it, a corpus of an attempt's own.
+    # Kills: noise that depends on it.
     monkeypatch.chdir(workspace.folder)
     monkeypatch.setenv("QUIETCORPUS_MASTER_KEY", MASTER_KEY)
     corpus(workspace)
     whole = load_spec(str(workspace.spec(INPUT | public_texts(resample=ROWS))))
     plain = load_spec(str(workspace.spec(INPUT | public_texts())))
     once = run_on(fn_runner.FnApiRunner(), whole, workspace.folder / "once")
-    twice = run_on(fn_runner.FnApiRunner(bundle_repeat=1), whole, workspace.folder / "twice")
     without = run_on(fn_runner.FnApiRunner(), plain, workspace.folder / "without")
-    assert once == twice
     assert once.pop(CORPUS)
     assert once == without
-
-
-@pytest.mark.slow
-def test_the_engine_does_not_matter(workspace: Workspace, public_texts: Texts) -> None:
-    # Kills: a draw by each worker, of the rows or of the noise; sums that depend on how many there
-    # are.
-    corpus(workspace)
-    block = public_texts(resample=ROWS, **KINDS["strata"])
-    made = by_workers(workspace, INPUT | block)
-    assert made[0] == made[1]
-    assert {CORPUS, "texts.parquet", "votes.parquet"} == made[0].keys()
 
 
 def test_if_nothing_stands_out_there_are_no_rows(workspace: Workspace, public_texts: Texts) -> None:

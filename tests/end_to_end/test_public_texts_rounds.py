@@ -18,7 +18,6 @@ from machine import SURE
 from manifests import edit
 from narrowed_pools import FIRST, SECOND, Rounds, changes, pool_in_lists
 from public_pools import INPUT, Texts, refusal, texts_on
-from retries import tables
 from tampering import edit_card, refused
 from users_on_topics import OF_TEAMS, OF_USERS
 from users_on_topics import corpus as users
@@ -94,18 +93,6 @@ def test_a_card_of_another_sum_is_refused(rounds: Rounds, tmp_path: Path, name: 
     assert "budget: what release and private artefacts cost together is not as they say" in refused(
         copied
     )
-
-
-@pytest.mark.slow
-def test_the_workers_do_not_matter(rounds: Rounds, public_texts: Texts) -> None:
-    # Kills: a narrowed pool that workers open otherwise than the launcher, and noise or sums that
-    # depend on their number.
-    for workers in "12":
-        own = changes(public_texts, "second", rounds.narrowed, epsilon=SECOND)
-        place = {"output": f"released/second-{workers}"}
-        rounds.workspace.release(own | place, "--workers", workers)
-        made = rounds.workspace.folder / "released" / f"second-{workers}"
-        assert tables(made) == tables(rounds.second)
 
 
 def test_a_dry_run_says_what_both_cost(rounds: Rounds, public_texts: Texts) -> None:

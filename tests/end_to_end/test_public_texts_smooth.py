@@ -24,7 +24,7 @@ from public_pools import (
     share_of,
     texts_on,
 )
-from retries import by_workers, run_on
+from retries import run_on
 from tampering import edit_card, refused, rewrite
 
 import quietcorpus as qc
@@ -150,7 +150,7 @@ def test_the_card_tells_of_it(released: Workspace) -> None:
 def test_the_votes_are_the_same_without(
     workspace: Workspace, public_texts: Texts, carrying: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Kills: noise that depends on it, estimates of an attempt's own.
+    # Kills: noise that depends on it.
     monkeypatch.chdir(workspace.folder)
     monkeypatch.setenv("QUIETCORPUS_MASTER_KEY", MASTER_KEY)
     corpus(workspace)
@@ -158,23 +158,11 @@ def test_the_votes_are_the_same_without(
     whole = load_spec(str(workspace.spec(INPUT | public_texts(**block))))
     plain = load_spec(str(workspace.spec(INPUT | public_texts(**block | {"smooth": False}))))
     once = run_on(fn_runner.FnApiRunner(), whole, workspace.folder / "once")
-    twice = run_on(fn_runner.FnApiRunner(bundle_repeat=1), whole, workspace.folder / "twice")
     without = run_on(fn_runner.FnApiRunner(), plain, workspace.folder / "without")
-    assert once == twice
     own, other = (
         pq.read_table(pa.BufferReader(found["votes.parquet"])) for found in (once, without)
     )
     assert own.drop_columns("estimate").equals(other)
-
-
-@pytest.mark.slow
-def test_the_engine_does_not_matter(
-    workspace: Workspace, public_texts: Texts, carrying: Path
-) -> None:
-    corpus(workspace)
-    block = public_texts(pool=str(carrying), **SMOOTH, **STRATA)
-    made = by_workers(workspace, INPUT | block)
-    assert made[0] == made[1]
 
 
 def estimated(change: Callable[[np.ndarray], Any]) -> Callable[[pa.Table], pa.Table]:

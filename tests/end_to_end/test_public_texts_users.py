@@ -13,12 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from apache_beam.runners.portability.fn_api_runner import fn_runner
-from canaries import CANARY, IDENTIFIER, IN_PROCESS, TWO_WORKERS, assert_unseen, needles_of
 from card_schema import assert_valid
-from machine import MASTER_KEY, SURE
+from machine import SURE
 from public_pools import INPUT, TOPICS, Release, Texts, share_of, sums_met
-from retries import by_workers, run_on
 from tampering import card as card_change
 from tampering import refused, restate
 from users_on_topics import LABELLED, LAW, LOUD, OF_TEAMS, OF_USERS, USERS, corpus
@@ -31,7 +28,6 @@ from quietcorpus.pipelines.card.model import Card
 from quietcorpus.pipelines.card.verify import verify
 from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.caps import Terms
-from quietcorpus.pipelines.schema.loading import load_spec
 from quietcorpus.transforms.errors import InputError
 
 if TYPE_CHECKING:
@@ -185,54 +181,6 @@ def test_adding_a_user_changes_sums_by_one_vector(
         change = whole - sums(rest, 7, f"without-{user}")
         squares = int((change**2).sum())
         assert 0.9 * norms[team] ** 2 < squares <= norms[team] ** 2
-
-
-@pytest.mark.slow
-def test_repeated_bundles_do_not_matter(
-    workspace: Workspace, public_texts: Texts, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Kills: votes that count once for each attempt, roundings or noise of an attempt's own.
-    monkeypatch.chdir(workspace.folder)
-    monkeypatch.setenv("QUIETCORPUS_MASTER_KEY", MASTER_KEY)
-    corpus(workspace)
-    spec = load_spec(str(workspace.spec(INPUT | public_texts(**OF_TEAMS))))
-    once = run_on(fn_runner.FnApiRunner(), spec, workspace.folder / "once")
-    twice = run_on(fn_runner.FnApiRunner(bundle_repeat=1), spec, workspace.folder / "twice")
-    assert once == twice
-    assert set(once) == {"texts.parquet", "votes.parquet"}
-
-
-@pytest.mark.slow
-def test_the_engine_does_not_matter(workspace: Workspace, public_texts: Texts) -> None:
-    # Kills: noise drawn by each worker, sums that depend on how many there are.
-    corpus(workspace)
-    made = by_workers(workspace, INPUT | public_texts(**OF_TEAMS))
-    assert made[0] == made[1]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "options",
-    [
-        pytest.param(IN_PROCESS, marks=pytest.mark.nightly, id="one"),
-        pytest.param(TWO_WORKERS, id="two"),  # which write what one does, and more
-    ],
-)
-def test_a_release_tells_nothing_of_the_canary(
-    workspace: Workspace, public_texts: Texts, options: tuple[str, ...]
-) -> None:
-    # Kills: text, a user's name, a team or an id in a file, a log line or a staged sum.
-    texts = [*LAW[:25], CANARY, *LOUD[:25]]
-    cases = [IDENTIFIER if text is CANARY else str(i) for i, text in enumerate(texts)]
-    columns = {"text": texts, "case": cases, "author": [CANARY] * 51, "team": [CANARY] * 51}
-    workspace.parquet(columns, row_group_size=20)
-    changes = {"input": {"path": "input/corpus.parquet", "id": "case"}}
-    block = public_texts(**OF_USERS, **LABELLED | {"strata": {"column": "team", "labels": ["a"]}})
-    done = workspace.release(changes | block, *options)
-    assert "DEBUG" in done.stderr
-    assert_unseen(
-        needles_of(workspace), workspace.folder, workspace.input, done.stdout, done.stderr
-    )
 
 
 @pytest.mark.slow

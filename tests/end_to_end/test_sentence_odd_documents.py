@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from sentence_releases import NOISY, Sentences
+from sentence_releases import INPUT, LAWS, NOISY, Sentences, corpus, in_order
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -51,3 +51,24 @@ def test_a_long_document(workspace: Workspace, sentences: Sentences, text: str) 
     workspace.release_here({"output": "released/long"} | sentences(most_sentences=...))
     assert time.monotonic() - began < 60
     assert len(workspace.rows(workspace.folder / "released/long")) == 3
+
+
+@pytest.mark.usefixtures("one_corpus")
+@pytest.mark.slow
+@pytest.mark.parametrize("law", ["similarity", "projected-mean"])
+def test_only_the_first_sentences_count(
+    workspace: Workspace, law: str, sentences: Sentences
+) -> None:
+    # Kills: a limit that is ignored, or off by one; draws that depend on what is not read.
+    first = "Police found him. The river rose. It was cold! Who knows?"
+    for name, text in {
+        "one": f"{first} Nothing else happened.",
+        "two": f"{first} The government fell on Monday. Then came spring.",
+        "three": f"Police lost him.{first[17:]} Nothing else happened.",
+    }.items():
+        corpus(workspace, [text] * 20)
+        changes = {"input": INPUT, "output": f"released/{name}"} | sentences(**LAWS[law])
+        workspace.release_here(changes)
+    one, two, three = (in_order(workspace, name) for name in ("one", "two", "three"))
+    assert one == two
+    assert not {row["id"] for row in one} & {row["id"] for row in three}

@@ -10,7 +10,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -74,13 +73,6 @@ def test_the_released_text(release: Workspace, index: WordIndex, lee_texts: list
         row["article"] for row in pl.read_parquet(release.output / "data/*.parquet").to_dicts()
     ]
     assert order != sorted(order)
-
-
-def test_the_release_verifies(release: Workspace) -> None:
-    done = release.run("verify", "released/out")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("verified  released/out: 1 files are as release.json says")
-    assert " * d a word" in done.stdout
 
 
 @pytest.mark.slow
@@ -224,9 +216,6 @@ def test_the_readme_says_it_to_people(release: Workspace) -> None:
     front = YAML(typ="safe").load(text.split("---\n")[1])
     assert front["pretty_name"] == "test"
     assert front["configs"][0]["data_files"] == [{"split": "train", "path": "data/*.parquet"}]
-    assert card["guarantee"]["statement"] in text
-    for line in card["guarantee"]["not_protected"]:
-        assert f"- {line}\n" in text
     section = text.split("## What epsilon means here\n")[1].split("\n## ")[0]
     cells = dict(re.findall(r"^\| (.*?) \| (.*?) \|$", section, re.MULTILINE))
     for name, value in [
@@ -246,18 +235,7 @@ def test_the_readme_says_it_to_people(release: Workspace) -> None:
         assert column in section
         assert f"{spread['median']:.3g} (" in section
     assert card["guarantee"]["parameters"]["metric"] in text.split("## What epsilon means")[0]
-    assert card["artefacts"][0]["digest"] in text
     assert "`text`, the released words" in text
-
-
-def test_duckdb_and_polars_read_it(release: Workspace) -> None:
-    files = f"{release.output}/data/*.parquet"
-    frame = pl.read_parquet(files)
-    assert dict(frame.schema) == {"id": pl.String, "article": pl.Int64, "text": pl.String}
-    words = duckdb.sql(
-        f"""select count(*) from (select unnest(string_split(text, ' ')) from '{files}')"""
-    ).fetchall()[0][0]
-    assert words == frame["text"].str.split(" ").list.len().sum()
 
 
 def test_without_noise_to_speak_of_the_words_stay(

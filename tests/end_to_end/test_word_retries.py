@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from apache_beam.runners.direct.direct_runner import BundleBasedDirectRunner
 from apache_beam.runners.portability.fn_api_runner import fn_runner
 from machine import MASTER_KEY
-from retries import FailsOnce, run_on, tables
+from retries import run_on
 
 import quietcorpus.pipelines.jobs.job
 from quietcorpus.mechanisms.keystream import ReleaseKey
@@ -26,6 +24,7 @@ from quietcorpus.transforms.artefacts.folders import IndexSource, _opened
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.words import WordPrivatizer, WordsParameters
 from quietcorpus.transforms.reading.documents import Documents
+from quietcorpus.transforms.release import ReleaseShards
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace
@@ -38,33 +37,6 @@ NOISY = {
     **{"tem": Fraction(1), "exponential": Fraction(1)},
 }
 MECHANISMS = tuple(NOISY)
-TUNED: dict[str, dict[str, Any]] = {"vickrey": {"tuning": 0.5}}
-
-
-@pytest.fixture
-def several_files(workspace: Workspace, lee_texts: list[str]) -> Workspace:
-    """128 equal documents in four files, and others beside them: five splits and as many shards."""
-    (workspace.input / "corpus.jsonl").unlink()
-    for number in range(4):
-        texts = [*lee_texts[number * 8 :][:8], *[TEXT] * (EQUAL // 4)]
-        kinds = ["other"] * 8 + ["equal"] * (EQUAL // 4)
-        records = [{"text": t, "kind": k} for t, k in zip(texts, kinds, strict=True)]
-        workspace.json_lines(records, f"{number}.jsonl")
-    workspace.parquet({"text": ["", "12 34", "zzqx"], "kind": ["other"] * 3}, "4.parquet")
-    return workspace
-
-
-def changes(
-    words: Callable[..., dict[str, Any]], mechanism: str = "madlib", **block: Any
-) -> dict[str, Any]:
-    noisy = {"mechanism": mechanism, "epsilon": float(NOISY[mechanism])} | TUNED.get(mechanism, {})
-    return {"input": {"path": "input/*"}} | words(**noisy | {"out_of_vocabulary": "draw"} | block)
-
-
-def equals(output: Path) -> list[str]:
-    """Return the texts that were released for the equal documents."""
-    rows = pq.read_table(output / "data").to_pylist()
-    return [row["text"] for row in rows if row["kind"] == "equal"]
 
 
 # Two documents whose noise is independent are released alike with a chance of at most p^72, for 72
@@ -82,68 +54,21 @@ def assert_independent(texts: list[str]) -> None:
     assert len(set(texts)) == EQUAL
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("mechanism", "workers"),
-    [("madlib", "124"), ("vickrey", "12"), ("brr", "1"), ("tem", "12"), ("exponential", "1")],
-)
-def test_the_workers_do_not_matter_and_share_no_noise(
-    several_files: Workspace, words: Callable[..., dict[str, Any]], mechanism: str, workers: str
-) -> None:
-    # The public SanText code, whose forked workers share a generator, gives 64 texts here.
-    spec = changes(words, mechanism) | {"input": {"path": "input/*", "keep": ["kind"]}}
-    released = []
-    for number in workers:
-        several_files.release(spec | {"output": f"released/{number}"}, "--workers", number)
-        output = several_files.output.with_name(number)
-        assert_independent(equals(output))
-        released.append(tables(output))
-    assert len(released[0]) == 5
-    assert all(tables == released[0] for tables in released)
-    # The negative control: another release id draws anew.
-    several_files.release(spec | {"release": "other", "output": "released/other"})
-    anew = equals(several_files.output.with_name("other"))
-    assert_independent(anew)
-    assert not set(anew) & set(equals(several_files.output.with_name("1")))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("mechanism", ["madlib", "tem"])
-def test_retried_and_repeated_bundles_do_not_matter(
-    several_files: Workspace,
-    words: Callable[..., dict[str, Any]],
-    monkeypatch: pytest.MonkeyPatch,
-    mechanism: str,
-) -> None:
-    # Kills: a word that depends on what a worker's table holds when it is drawn.
-    monkeypatch.chdir(several_files.folder)
-    monkeypatch.setenv("QUIETCORPUS_MASTER_KEY", MASTER_KEY)
-    spec = load_spec(str(several_files.spec(changes(words, mechanism))))
-    folder = several_files.folder
-    once = run_on(fn_runner.FnApiRunner(), spec, folder / "once")
-    twice = run_on(fn_runner.FnApiRunner(bundle_repeat=1), spec, folder / "twice")
-    monkeypatch.setattr(quietcorpus.pipelines.jobs.job, "ReleaseShards", FailsOnce)
-    retried = run_on(BundleBasedDirectRunner(), spec, folder / "retried")
-    assert len(list((folder / "retried").glob("failed-*"))) == 2
-    assert len(once) == 5
-    assert once == twice == retried
-
-
 def test_an_index_that_changes_meanwhile_is_refused(
-    several_files: Workspace,
+    workspace: Workspace,
     words: Callable[..., dict[str, Any]],
     word_index: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # What a worker does that opens the index after the launcher has. Kills: a URI without a digest.
-    monkeypatch.chdir(several_files.folder)
+    monkeypatch.chdir(workspace.folder)
     monkeypatch.setenv("QUIETCORPUS_MASTER_KEY", MASTER_KEY)
-    copy = several_files.folder / "index"
+    copy = workspace.folder / "index"
     copy.mkdir()
     for path in word_index.iterdir():
         (copy / path.name).write_bytes(path.read_bytes())
 
-    class Exchanged(FailsOnce):
+    class Exchanged(ReleaseShards):
         """A worker that starts after somebody has built the index again."""
 
         def setup(self) -> None:
@@ -153,9 +78,9 @@ def test_an_index_that_changes_meanwhile_is_refused(
             _opened.cache_clear()
 
     monkeypatch.setattr(quietcorpus.pipelines.jobs.job, "ReleaseShards", Exchanged)
-    spec = load_spec(str(several_files.spec(changes(words, index="index"))))
+    spec = load_spec(str(workspace.spec(words(index="index"))))
     with pytest.raises(InputError, match=r"^mechanism.index: .*/index has changed since the rel"):
-        run_on(fn_runner.FnApiRunner(), spec, several_files.folder / "exchanged")
+        run_on(fn_runner.FnApiRunner(), spec, workspace.folder / "exchanged")
 
 
 def privatizer(source: IndexSource, mechanism: str, **changes: Any) -> WordPrivatizer:

@@ -10,14 +10,10 @@ from typing import TYPE_CHECKING, Any
 import faiss
 import numpy as np
 import pytest
-from apache_beam.runners.direct.direct_runner import BundleBasedDirectRunner
-from apache_beam.runners.portability.fn_api_runner import fn_runner
 from canaries import IN_PROCESS, assert_unseen
-from machine import MASTER_KEY
 from noisy_queries import brute, squared
-from retries import FailsOnce, run_on, tables
+from retries import tables
 
-import quietcorpus.pipelines.jobs.job
 from quietcorpus.evaluation.calibration import noisy_queries
 from quietcorpus.indexes.words.word_index import open_index
 from quietcorpus.pipelines.jobs.kind import prepare
@@ -94,24 +90,6 @@ def test_exhaustive_engines_release_the_same_bytes(
     assert cards["flat-codes"]["mechanism"]["search"] == {"engine": "faiss-binary-flat"}
     assert cards["flat"]["meaning"] == cards["plain"]["meaning"]
     assert "recall" not in json.dumps(cards)
-
-
-@pytest.mark.slow
-def test_approximate_releases_do_not_depend_on_workers_or_failures(
-    several_files: Workspace, changes: Changes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Kills: an answer that depends on the batch, the process, or what was searched before.
-    one = released(several_files, changes("faiss-ivf", "one"))
-    assert released(several_files, changes("faiss-ivf", "two"), "--workers", "4") == one
-    assert released(several_files, changes("exact", "exact")) != one
-    monkeypatch.chdir(several_files.folder)
-    monkeypatch.setenv("QUIETCORPUS_MASTER_KEY", MASTER_KEY)
-    spec = load_spec(str(several_files.spec(changes("faiss-ivf"))))
-    once = run_on(fn_runner.FnApiRunner(), spec, several_files.folder / "once")
-    monkeypatch.setattr(quietcorpus.pipelines.jobs.job, "ReleaseShards", FailsOnce)
-    retried = run_on(BundleBasedDirectRunner(), spec, several_files.folder / "retried")
-    assert len(list((several_files.folder / "retried").glob("failed-*"))) == 2
-    assert once == retried == one
 
 
 @pytest.mark.slow

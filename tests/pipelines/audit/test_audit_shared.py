@@ -46,7 +46,7 @@ class Reason(NamedTuple):
 
 SPLIT = Reason(
     "It divides a corpus among workers and adds the parts up; what it calls is audited.",
-    "end_to_end/test_retries.py: test_the_engine_does_not_matter",
+    "end_to_end/test_every_kind.py: test_the_engine_does_not_matter",
 )
 CARD = Reason(
     "It states a cost on the card, or names a column.",
