@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ from quietcorpus.indexes.documents.candidates import (
     CandidatesManifest,
     save,
 )
-from quietcorpus.indexes.documents.recoder import WIDTHS, means
+from quietcorpus.indexes.documents.recoder import WIDTHS, Recoder, means
 from quietcorpus.indexes.documents.training import discriminants, train
 from quietcorpus.indexes.folder import MANIFEST
 from quietcorpus.indexes.tokens.segmentation import LANGUAGES, NAME
@@ -37,7 +37,7 @@ from ..storage.output import result_folder
 from ..storage.places import absolute
 from ..terminal.progress import Steps
 from . import encoding
-from .public_documents import chosen
+from .public_documents import PublicDocuments, chosen
 
 _LOGGER = logging.getLogger("quietcorpus")
 _HELD = 5  # candidates for each held-out document, which serves to measure alone
@@ -96,32 +96,9 @@ def build(
             documents = chosen(corpus, language, least_sentences, most_sentences, wanted, generator)
         texts = documents.texts.slice(0, candidates) if keep_text else None
         names = _names(documents.columns.slice(0, candidates), id, keep, texts)
-        opened = found.open()  # fails here, rather than in Ray's workers, if it cannot be loaded
-        sentences = documents.sentences
-        with encoding.session(found, len(sentences)) as ray:
-            with steps.step("encoding sentences", len(sentences), "sentences") as display:
-                embeddings = encoding.encode(ray, found, opened, sentences, display.advance)
-            with steps.step("finding clusters"):
-                whole = means(embeddings, documents.offsets)
-                groups, quality = _clusters(whole, clusters, seed)
-            held = np.arange(wanted) >= candidates
-            known = embeddings, documents.offsets, groups, held, seed
-            with steps.step("training the recoder"):
-                recoder, training = (
-                    train(*known) if ray is None else ray.get(ray.remote(train).remote(*known))
-                )
+        learnt = _learn(documents, found, candidates, clusters, seed, steps)
         with steps.step("measuring depth"):
-            codes = recoder.recode(embeddings)
-            recoded = np.rint(means(codes, documents.offsets))
-            directions = _directions(projections, WIDTHS[-1], generator)
-            own = slice(0, candidates)
-            centre = embeddings.astype(np.float64).mean(axis=0)
-            low, high = np.quantile(embeddings, _BOX, axis=0).astype(np.float64)
-            released = whole[own].astype(np.float32)
-            raw = _raw_quality(
-                embeddings, centre, documents.offsets, candidates, projections, generator
-            )
-            ours = depth_quality(codes, recoded[own], documents.offsets, candidates, directions)
+            derived = _derive(learnt, documents.offsets, candidates, projections, generator)
         manifest = CandidatesManifest(
             provenance="public",
             guarantee=None,
@@ -134,7 +111,7 @@ def build(
             encoder={
                 "name": places.without_folders(found.name),
                 "sha256": found.digest,
-                "dimensions": embeddings.shape[1],
+                "dimensions": learnt.embeddings.shape[1],
             },
             splitter=NAME,
             language=language,
@@ -142,30 +119,90 @@ def build(
             most_sentences=most_sentences,
             candidates=candidates,
             projections=projections,
-            cosines=_cosines(embeddings, centre, released, generator),
+            cosines=derived.cosines,
             seed=seed,
-            measures={
-                "training": asdict(training),
-                "clusters": quality,
-                "depth": {"raw": asdict(raw), "recoded": asdict(ours)},
-                **_frequent(documents.texts),
-            },
+            measures=learnt.measures | {"depth": derived.depth} | _frequent(documents.texts),
             builder=f"quietcorpus {quietcorpus_version()}",
         )
-        sample = generator.choice(len(embeddings), min(_VARIED, len(embeddings)), replace=False)
-        made = Candidates(
-            manifest,
-            released,
-            centre,
-            np.stack([low, high - low]),
-            directions,
-            recoded[own],
-            recoder,
-            names,
-            *discriminants(embeddings, centre, whole, sample),
-        )
+        made = Candidates(manifest, recoder=learnt.recoder, documents=names, **derived.arrays)
         with steps.step("writing"):
             return save(folder, made)
+
+
+class _Learnt(NamedTuple):
+    """What public documents teach: embeddings of their sentences, their means, a recoder."""
+
+    embeddings: npt.NDArray[np.float32]
+    means: npt.NDArray[np.float64]
+    recoder: Recoder
+    measures: dict[str, Any]
+
+
+def _learn(
+    documents: PublicDocuments,
+    encoder: EncoderSource,
+    candidates: int,
+    clusters: int,
+    seed: int,
+    steps: Steps,
+) -> _Learnt:
+    """Encode the sentences, and train a recoder to tell clusters of documents apart."""
+    opened = encoder.open()  # fails here, rather than in Ray's workers, if it cannot be loaded
+    sentences, offsets = documents.sentences, documents.offsets
+    with encoding.session(encoder, len(sentences)) as ray:
+        with steps.step("encoding sentences", len(sentences), "sentences") as display:
+            embeddings = encoding.encode(ray, encoder, opened, sentences, display.advance)
+        with steps.step("finding clusters"):
+            whole = means(embeddings, offsets)
+            groups, quality = _clusters(whole, clusters, seed)
+        held = np.arange(len(whole)) >= candidates
+        known = embeddings, offsets, groups, held, seed
+        with steps.step("training the recoder"):
+            recoder, training = (
+                train(*known) if ray is None else ray.get(ray.remote(train).remote(*known))
+            )
+    return _Learnt(embeddings, whole, recoder, {"training": asdict(training), "clusters": quality})
+
+
+class _Derived(NamedTuple):
+    """What mechanisms need of candidates, and how well depth finds them, raw and recoded."""
+
+    cosines: tuple[float, float]
+    depth: dict[str, dict[str, Any]]
+    arrays: dict[str, npt.NDArray[Any]]
+
+
+def _derive(
+    learnt: _Learnt,
+    offsets: npt.NDArray[np.int64],
+    candidates: int,
+    projections: int,
+    generator: np.random.Generator,
+) -> _Derived:
+    """Compute the arrays of the candidates, the first of the documents."""
+    embeddings, own = learnt.embeddings, slice(0, candidates)
+    codes = learnt.recoder.recode(embeddings)
+    recoded = np.rint(means(codes, offsets))[own]
+    projected = _directions(projections, WIDTHS[-1], generator)
+    centre = embeddings.astype(np.float64).mean(axis=0)
+    low, high = np.quantile(embeddings, _BOX, axis=0).astype(np.float64)
+    released = learnt.means[own].astype(np.float32)
+    raw = _raw_quality(embeddings, centre, offsets, candidates, projections, generator)
+    ours = depth_quality(codes, recoded, offsets, candidates, projected)
+    between = _cosines(embeddings, centre, released, generator)
+    sample = generator.choice(len(embeddings), min(_VARIED, len(embeddings)), replace=False)
+    directions, radii, lifts = discriminants(embeddings, centre, learnt.means, sample)
+    arrays = {
+        "embeddings": released,
+        "centre": centre,
+        "box": np.stack([low, high - low]),
+        "projections": projected,
+        "recoded": recoded,
+        "directions": directions,
+        "radii": radii,
+        "lifts": lifts,
+    }
+    return _Derived(between, {"raw": asdict(raw), "recoded": asdict(ours)}, arrays)
 
 
 def _frequent(texts: pa.Array) -> dict[str, dict[str, float]]:

@@ -79,10 +79,7 @@ def release(
     with Display("preparing", bar=progress):
         signing = configured_key(RELEASE_KEY)
         kind, planned, weaknesses = begun(spec, engine.workers, strict=strict)
-        if spec.checkpoints:
-            storage.probe("checkpoints", spec.checkpoints)
-        if spec.rejects and places.is_local(spec.rejects.path):
-            storage.probe("rejects.path", spec.rejects.path)
+        _probe(spec)
         foresee(spec, kind)
         heed_columns(spec, kind, planned, strict=strict)
     with master_key(local=engine.local) as master:
@@ -141,6 +138,14 @@ def release(
                     "could not be recorded as spent; check the ledger, and run again"
                 )
             raise failure
+
+
+def _probe(spec: Spec) -> None:
+    """Raise InputError for a further folder of the spec's that cannot be written to."""
+    if spec.checkpoints:
+        storage.probe("checkpoints", spec.checkpoints)
+    if spec.rejects and places.is_local(spec.rejects.path):
+        storage.probe("rejects.path", spec.rejects.path)
 
 
 def begun(spec: Spec, workers: int, *, strict: bool) -> tuple[Kind, Plan, list[Weakness]]:
