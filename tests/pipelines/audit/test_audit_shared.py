@@ -216,8 +216,8 @@ def role_of(function: str) -> str | None:
     return named.get(layer) or named.get(module)
 
 
-def row(name: str) -> str:
-    """Return the line of the table for a kind and mechanism: what its audit shares, by role."""
+def shared_cells(name: str) -> str:
+    """Return the cells of the table for a kind and mechanism: what its audit shares, by role."""
     released, audited = traced(name)[:2]
     cells: dict[str, set[str]] = {role: set() for role in ROLES}
     for function in released.values.keys() & audited.values.keys():
@@ -227,7 +227,7 @@ def row(name: str) -> str:
             if not shown.startswith("_") and not shown.startswith("Add"):
                 cells[role].add(f"`{shown}`")
     listed = (" ".join(sorted(cell)) for cell in cells.values())
-    return f"| {name} | {' | '.join(listed)} |"
+    return " | ".join(listed)
 
 
 def tables() -> str:
@@ -235,8 +235,11 @@ def tables() -> str:
     shared = [
         "| kind and mechanism | documents' path | draws | clips and bounds | addresses |",
         "|---|---|---|---|---|",
-        *map(row, NAMES),
     ]
+    alike: dict[str, list[str]] = {}
+    for name in NAMES:
+        alike.setdefault(shared_cells(name), []).append(name)
+    shared += [f"| {'; '.join(names)} | {cells} |" for cells, names in alike.items()]
     reasons: dict[Reason, list[str]] = {}
     for pattern, reason in EXCEPTIONS.items():
         missed = (function for name in NAMES for function in missing(name))

@@ -477,13 +477,16 @@ def released_type(kind: pa.DataType) -> str:
 
 
 def table() -> str:
-    """The table of all types, as the document has it."""
+    """The table of all types, as the document has it: a row for types that are used alike."""
     lines = [
         "| type | `input.id` | user | label | kept | comes out as |",
         "|---|---|---|---|---|---|",
     ]
+    alike: dict[tuple[str, ...], list[str]] = {}
     for name in TYPES:
-        lines.append(f"| {name} | {' | '.join(uses(name)[:4])} | {cell(uses(name).out)} |")
+        *used, out = uses(name)
+        alike.setdefault((*used, "the same" if out == name else cell(out)), []).append(name)
+    lines += [f"| {', '.join(names)} | {' | '.join(cells)} |" for cells, names in alike.items()]
     lines += ["", *(f"({number}) `... {line}`" + "  " for number, line in enumerate(LINES, 1))]
     return "\n".join(line.rstrip() if number else line for number, line in enumerate(lines)) + "\n"
 
