@@ -7,11 +7,16 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from quietcorpus.compiled import compiled, inlined
+from quietcorpus.indexes.tokens.tokenizer import code_point, string_buffers
 
 from .bare import numbered
 from .documents import Documents
@@ -20,20 +25,25 @@ _HEAD = 200  # characters that distinguish a text from others
 _LONG = 20  # characters: a match of this length is not an accident
 _COPIES = 20  # one row in twenty is too many
 _DEPTH = 20  # levels of lists, objects, and JSON within strings, that are looked into
+_WIDEST = 4  # bytes of a character
 _FIELDS = 100  # of one value that are compared each for itself; the others count as one
 _WORDS = re.compile(r"\w+")
 _ESCAPE = re.compile(r"(?:\\+u[0-9a-fA-F]{4})+|\\+[nrtbf]?")  # of JSON, at any level
 _JSON = json.JSONDecoder(strict=False)
 _BEFORE_JSON = re.compile(r"[\s\ufeff\x1e,;]*(?=[\[{\"])")
-_LETTER = r"[\pL\pN_]"
-_LOWER = bytes(range(256)).lower()
-_SEPARATORS = bytes(byte for byte in range(256) if not re.match(rb"\w", bytes([byte])))
-# ASCII, and letters and signs of which normalising and case folding make none of ASCII's letters.
-_AS_WRITTEN = re.compile(
-    "[\0-\x7f\xa0-\xa9\xab-\xb1\xb4-\xb8\xbb\xbf-\xde\xe0-\xff\u0100-\u012f\u0131\u0134-\u013e\u0141-\u0148"
-    "\u014a-\u017e\u0386-\u03ce\u0400-\u0482\u048a-\u04ff\u05d0-\u05ea\u0621-\u064a\u2010-\u2027\u2030-\u203a"
-    "\u20ac\u3001-\u3011\u3041-\u3096\u30a1-\u30fc\u4e00-\u9fa5\uac00-\ud7a3]*"
+_WORD = r"[\pL\pN_]"
+# Characters that normalising and case folding change each for itself, whatever stands beside them:
+# none begins with a mark, or with a letter that composes with the one before it.
+_ALONE = (
+    "\xa0-\xa9\xab-\xb1\xb4-\xb8\xbb\xbf-\u012f\u0131\u0134-\u013e\u0141-\u0148\u014a-\u017e"
+    "\u0386-\u03ce\u0400-\u0482\u048a-\u04ff\u05d0-\u05ea\u0621-\u064a\u2010-\u2027\u2030-\u203a"
+    "\u20ac\u3001-\u3011\u3041-\u3096\u30a1-\u30fc"
 )
+_LETTERS_ALONE = "\u4e00-\u9fa5\uac00-\ud7a3"  # of which normalising and folding change none
+_RANGE = re.compile("(.)(?:-(.))?")
+_SEPARATOR, _SPECIAL = 0, 1  # in the table of bytes
+_NO_ONE_FORM = -1
+_NOT_FOUND, _FOUND, _UNDECIDED = range(3)
 
 
 @dataclass(frozen=True)
@@ -60,10 +70,19 @@ class Copies:
         their strings together, and as the strings of each of the first 100 fields. The time is
         linear in the lengths of text and value.
         """
+        if not columns:
+            return cls()
+        values = [_Values.of(documents.columns[name]) for name in columns]
+        lengths = pc.binary_length(documents.texts).to_numpy()
+        short = lengths < _HEAD * _WIDEST
+        if short.any():
+            short &= pc.utf8_length(documents.texts).to_numpy() < _HEAD
+        # A short value can hold a short text alone. Most rows of short values end here, unread.
+        near = [short | column.long_enough for column in values]
+        texts = _Letters.of(documents.texts, np.logical_or.reduce(near))
         rows, found = {}, {}
-        texts = _Texts(documents.texts)
-        for name in columns:
-            rows[name], found[name] = _counted(texts, documents.columns[name])
+        for name, column, compared in zip(columns, values, near, strict=True):
+            rows[name], found[name] = _counted(documents.texts, texts, column, compared)
         return cls(rows, found, dict.fromkeys(columns, len(documents.rows)))
 
     def __add__(self, other: Copies) -> Copies:
@@ -83,27 +102,72 @@ def _added(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
     return {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}
 
 
-class _Texts:
-    """The texts of a batch, each normalised at most once, whatever the number of columns."""
+class _Letters(NamedTuple):
+    """The letters, digits and underscores of strings, each string in its only normalised form.
 
-    def __init__(self, texts: pa.LargeStringArray) -> None:
-        self._texts = texts
-        self._letters: dict[int, bytes | None] = {}
-        self._forms: dict[int, list[str]] = {}
-        self.have_words = _has_words(texts)
-        self.short = pc.less(pc.utf8_length(texts), _HEAD)
+    Attributes:
+        data: uint8; UTF-8, without separators. That of string i is at bounds[i] .. bounds[i + 1].
+        bounds: int64 (n + 1,).
+        counts: int64 (n,); the characters, or -1 where a string has several forms, characters that
+            depend on their neighbours, or was not wanted.
+        heads: int64 (n,); the bytes of the first 200 characters.
+        have_words: bool (n,); whether the string as it is has a letter, a digit or an underscore.
+    """
+
+    data: npt.NDArray[np.uint8]
+    bounds: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int64]
+    heads: npt.NDArray[np.int64]
+    have_words: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, strings: pa.LargeStringArray, wanted: npt.NDArray[np.bool_]) -> _Letters:
+        """Read the letters of the strings that are wanted, and of all whether they have words."""
+        data, offsets = string_buffers(strings)
+        lengths = np.diff(offsets)[wanted]
+        found = cls(
+            np.empty(lengths.sum() + 1, np.uint8),  # each byte is written, and then kept or not
+            np.zeros(len(strings) + 1, np.int64),
+            np.full(len(strings), _NO_ONE_FORM, np.int64),
+            np.zeros(len(strings), np.int64),
+            np.zeros(len(strings), np.bool_),
+        )
+        _fold(data, offsets, wanted, *_tables(), *found)
+        others = np.flatnonzero(~found.have_words)
+        if len(others):
+            found.have_words[others] = pc.match_substring_regex(
+                strings.take(pa.array(others)), _WORD
+            ).to_numpy(zero_copy_only=False)
+        return found
 
     def letters(self, row: int) -> bytes | None:
-        """Return `_letters` of a text."""
-        if row not in self._letters:
-            self._letters[row] = _letters(self._texts[row].as_py())
-        return self._letters[row]
+        """Return the letters of a string, or None if it has no single form."""
+        if self.counts[row] == _NO_ONE_FORM:
+            return None
+        return self.data[self.bounds[row] : self.bounds[row + 1]].tobytes()
 
-    def forms(self, row: int) -> list[str]:
-        """Return `_forms` of a text."""
-        if row not in self._forms:
-            self._forms[row] = _forms(self._texts[row].as_py())
-        return self._forms[row]
+
+class _Values(NamedTuple):
+    """A column, as strings and as what is looked at in full.
+
+    Attributes:
+        strings: large_string; of a nested value, its strings joined.
+        nested: the values of a nested column.
+        long_enough: bool (n,); whether a value may be a part of a longer text.
+    """
+
+    strings: pa.LargeStringArray
+    nested: pa.Array | pa.ChunkedArray | None
+    long_enough: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, column: pa.ChunkedArray) -> _Values:
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            values = pc.fill_null(column.cast(pa.large_string()).combine_chunks(), "")
+        else:
+            values = pa.array(strings(column), pa.large_string())
+        nested = numbered(column) if pa.types.is_nested(column.type) else None
+        return cls(values, nested, pc.utf8_length(values).to_numpy() >= _LONG)
 
 
 class _Value(NamedTuple):
@@ -111,66 +175,212 @@ class _Value(NamedTuple):
 
     forms: list[str]
     longest: int  # letters of a form
-    ascii_letters: list[bytes]  # of the forms that a text may hold, each
+    held: list[bytes]  # the letters of the forms that a text may hold, each
 
     @classmethod
     def of(cls, value: Any) -> _Value:
         forms = _forms(value, each_field=True)
         letters = [form.replace(" ", "") for form in forms]
-        held = [one.encode().translate(None, _SEPARATORS) for one in letters if len(one) >= _LONG]
+        held = [one.encode() for one in letters if len(one) >= _LONG]
         return cls(forms, max(map(len, letters), default=0), held)
 
-    def may_repeat(self, letters: bytes | None) -> bool:
-        """Return whether a text of these ASCII letters may repeat the value, or it the text.
+    def may_repeat(self, texts: _Letters, row: int) -> bool:
+        """Return whether a text may repeat the value, or the value the text.
 
         A value that holds a text, or its first 200 letters, has at least that many letters itself.
-        A text that holds a shorter value has its ASCII letters, with no others between them.
         """
+        letters = texts.letters(row)
         return (
             letters is None
-            or min(len(letters), _HEAD) <= self.longest
-            or any(one in letters for one in self.ascii_letters)
+            or min(texts.counts[row], _HEAD) <= self.longest
+            or any(one in letters for one in self.held)
         )
 
 
-def _counted(texts: _Texts, column: pa.ChunkedArray) -> tuple[int, int]:
+def _counted(
+    strings: pa.LargeStringArray,
+    texts: _Letters,
+    column: _Values,
+    near: npt.NDArray[np.bool_],
+) -> tuple[int, int]:
     """Return the numbers of rows that have both text and value, and that repeat the text."""
-    values = pa.array(strings(column), pa.large_string())
-    is_nested = pa.types.is_nested(column.type)
-    looked_at = numbered(column) if is_nested else values
-    both = pc.and_(texts.have_words, _has_words(values))
-    # A short value can hold a short text alone. Most rows end here, unread.
-    near = pc.or_(texts.short, pc.greater_equal(pc.utf8_length(values), _LONG))
-    found = 0
+    values = _Letters.of(column.strings, near & (column.nested is None))
+    both = texts.have_words & values.have_words
+    decided = np.full(len(near), _UNDECIDED, np.uint8)
+    _decide(*texts[:4], *values[:4], decided)
+    found = int(np.count_nonzero(both & (decided == _FOUND)))
+    looked_at = column.strings if column.nested is None else column.nested
     known: dict[str, _Value] = {}  # most kept columns have few values
-    for row in np.flatnonzero(pc.and_(both, near).to_numpy(zero_copy_only=False)).tolist():
+    forms: list[str] = []
+    for row in np.flatnonzero(both & near & (decided == _UNDECIDED)).tolist():
         value = looked_at[row].as_py()
-        one = _Value.of(value) if is_nested else known.get(value) or _Value.of(value)
-        if not is_nested:
+        one = known.get(value) if column.nested is None else None
+        one = one or _Value.of(value)
+        if column.nested is None:
             known[value] = one
-        if one.may_repeat(texts.letters(row)):
-            forms = texts.forms(row)
+        if one.may_repeat(texts, row):
+            forms = _forms(strings[row].as_py())
             found += any(_repeats(form, other) for form in forms for other in one.forms)
-    return int(pc.sum(both).as_py() or 0), found
+    return int(np.count_nonzero(both)), found
 
 
-def _has_words(column: pa.LargeStringArray) -> pa.BooleanArray:
-    return pc.match_substring_regex(column, _LETTER)
+@cache
+def _tables() -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
+    """Return what normalising makes of each byte of ASCII, and of other characters.
 
-
-def _letters(text: str) -> bytes | None:
-    """Return the ASCII letters, digits and underscores of a text's only form, or None.
-
-    They are read without normalising the text. None stands for a text that has several forms, or
-    characters of which normalising or case folding may make ASCII letters.
+    A byte's letter is in lower case. A character's letters are given as UTF-8 in the low 24 bits,
+    the number of bytes in the next 4, and that of characters above; -1 stands for one that is not
+    normalised for itself.
     """
-    if not text.isascii():
-        text = text.replace("\xdf", "ss")
-        if not _AS_WRITTEN.fullmatch(text):
-            return None
-    if "\\" in text or _BEFORE_JSON.match(text):
-        return None
-    return text.encode().translate(_LOWER, _SEPARATORS)
+    of_bytes = np.full(256, _SPECIAL, np.uint8)
+    for byte in range(128):
+        letter = _letters_of(chr(byte))
+        of_bytes[byte] = ord(letter) if letter else _SEPARATOR
+    of_bytes[ord("\\")] = _SPECIAL
+    others = np.full(1 << 16, _NO_ONE_FORM, np.int32)
+    for first, last in _RANGE.findall(_LETTERS_ALONE):
+        points = np.arange(ord(first), ord(last) + 1)
+        utf8 = (points >> 12 | 0xE0) | ((points >> 6 & 63) | 128) << 8 | ((points & 63) | 128) << 16
+        others[points] = utf8 | 3 << 24 | 1 << 28
+    for first, last in _RANGE.findall(_ALONE):
+        for point in range(ord(first), ord(last or first) + 1):
+            letters = _letters_of(chr(point))
+            own = letters.encode()
+            if len(own) <= len(chr(point).encode()):
+                packed = int.from_bytes(own, "little") | len(own) << 24 | len(letters) << 28
+                others[point] = packed
+    return of_bytes, others
+
+
+def _letters_of(character: str) -> str:
+    return _normal(character).replace(" ", "")
+
+
+@compiled
+def _fold(  # type: ignore[no-untyped-def]
+    data, offsets, wanted, of_bytes, others, letters, bounds, counts, heads, have_words
+):
+    """Compute the fields of `_Letters` for strings without nulls, of valid UTF-8."""
+    at = np.uint64(0)  # numba looks whether a signed index is negative
+    for row in range(len(wanted)):
+        position, stop = np.uint64(offsets[row]), np.uint64(offsets[row + 1])
+        begin = at
+        first, simple = position, np.uint8(0)
+        while first < stop and of_bytes[data[first]] <= _SPECIAL:
+            first += np.uint64(1)
+        have_words[row] = first < stop
+        single = wanted[row] and not _may_be_json(data, offsets[row], offsets[row + 1])
+        beside = np.int64(0)  # bytes beyond one a character
+        for i in range(position, stop if single else position):
+            simple |= np.uint8((data[i] > 127) | (data[i] == 92))  # by the vector units
+        if single and not simple:
+            for i in range(position, stop):
+                letter = of_bytes[data[i]]
+                letters[at] = letter
+                at += np.uint64(letter != _SEPARATOR)
+            position = stop
+        while single and position < stop:
+            letter = of_bytes[data[position]]
+            if letter != _SPECIAL:
+                letters[at] = letter
+                at += np.uint64(letter != _SEPARATOR)
+                position += np.uint64(1)
+                continue
+            point, width = code_point(data, np.int64(position))
+            folded = others[point] if 128 <= point < 65536 else np.int32(_NO_ONE_FORM)
+            single = folded != _NO_ONE_FORM
+            if single:
+                bytes_of = (folded >> 24) & 15
+                for i in range(bytes_of):
+                    letters[at] = (folded >> (8 * i)) & 255
+                    at += np.uint64(1)
+                beside += bytes_of - (folded >> 28)
+                position += np.uint64(width)
+        if single:
+            counts[row] = np.int64(at - begin) - beside
+            own = np.int64(at - begin)
+            heads[row] = own if counts[row] <= _HEAD else _head(letters, np.int64(begin))
+        else:
+            at = begin
+        bounds[row + 1] = at
+
+
+@inlined
+def _may_be_json(data, position, stop):  # type: ignore[no-untyped-def]
+    """Return whether `_BEFORE_JSON` may match; 0xA0 is the one white space in `_ALONE`."""
+    while position < stop and (
+        9 <= data[position] <= 13 or 28 <= data[position] <= 32 or data[position] in (44, 59)
+    ):
+        position += 1
+    begins = position < stop and data[position] in (34, 91, 123)
+    return begins or (position + 1 < stop and data[position] == 0xC2 and data[position + 1] == 0xA0)
+
+
+@inlined
+def _head(letters, begin):  # type: ignore[no-untyped-def]
+    """Return the bytes of the first 200 of more characters."""
+    end = begin
+    for _ in range(_HEAD):
+        end += 1
+        while letters[end] & 0xC0 == 0x80:
+            end += 1
+    return end - begin
+
+
+@compiled
+def _decide(  # type: ignore[no-untyped-def]
+    texts,
+    text_bounds,
+    text_counts,
+    text_heads,
+    values,
+    value_bounds,
+    value_counts,
+    value_heads,
+    decided,
+):
+    """Decide for each row with letters of both whether one has the other's beginning.
+
+    Where a text has fewer than 20 letters, its words must be compared.
+    """
+    for row in range(len(decided)):
+        text, value = text_counts[row], value_counts[row]
+        if min(text, value) == _NO_ONE_FORM:
+            continue
+        decided[row] = _NOT_FOUND
+        if text < _LONG:
+            if value >= text:
+                decided[row] = _UNDECIDED
+            continue
+        for turn in range(2):
+            if turn == 0 and value >= min(text, _HEAD):
+                long, first, last = values, value_bounds[row], value_bounds[row + 1]
+                short, begin, size = texts, text_bounds[row], text_heads[row]
+            elif turn == 1 and text >= min(value, _HEAD) and value >= _LONG:
+                long, first, last = texts, text_bounds[row], text_bounds[row + 1]
+                short, begin, size = values, value_bounds[row], value_heads[row]
+            else:
+                continue
+            if _holds(long, first, last, short, begin, size):
+                decided[row] = _FOUND
+                break
+
+
+@compiled
+def _holds(long, first, last, short, begin, size):  # type: ignore[no-untyped-def]
+    """Return whether a string of bytes holds another (Horspool 1980)."""
+    steps = np.full(256, size)
+    for i in range(size - 1):
+        steps[short[begin + i]] = size - 1 - i
+    end = first + size - 1
+    while end < last:
+        i = 0
+        while i < size and long[end - i] == short[begin + size - 1 - i]:
+            i += 1
+        if i == size:
+            return True
+        end += steps[long[end]]
+    return False
 
 
 def _repeats(text: str, value: str) -> bool:
@@ -228,7 +438,8 @@ def strings(column: pa.Array | pa.ChunkedArray) -> Iterator[str]:
         yield from ((value or b"").decode(errors="replace") for value in column.to_pylist())
         return
     for value in numbered(column):
-        yield " ".join(leaf for path, leaf in _leaves(value.as_py()) if path is not None)
+        whole = " ".join(leaf for path, leaf in _leaves(value.as_py()) if path is not None)
+        yield whole.encode(errors="replace").decode()  # JSON may hold half of a surrogate pair
 
 
 def _leaves(value: Any, path: str = "", depth: int = _DEPTH) -> Iterator[tuple[str | None, str]]:
