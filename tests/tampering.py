@@ -82,7 +82,7 @@ def rewrite(release: Path, path: str, change: Callable[[pa.Table], pa.Table]) ->
     is_data = path.startswith("data/") and "reconstruction" not in content
     named = [content.get("id_column") or one if one == "id" else one for one in content["columns"]]
     with (release / path).open("wb") as sink:
-        write_row_groups(groups, table.schema, sink, use_dictionary=named if is_data else True)
+        write_row_groups(groups, table.schema, sink, named if is_data else None)
     edit_card(
         release,
         lambda card: next(f for f in card["files"] if f["path"] == path).update(

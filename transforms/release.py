@@ -111,7 +111,7 @@ class ReleaseShards(beam.DoFn):
             data_file(shard.number, self._shards),
             self._staging,
             key,
-            use_dictionary=list(self._corpus.keep),
+            self._corpus.keep,
         )
         if self._finished:
             self._finished.record(shard, _codebook(side), written, seen, key)

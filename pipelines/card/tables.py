@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, repeat
 from typing import IO, Any, cast
@@ -145,16 +145,16 @@ def check(
     same = _Same(content)
     groups = _groups(uri, file, schema, expected, card, each)
     with readable(uri):
-        write_row_groups(groups, schema, cast(IO[bytes], same), use_dictionary=dictionaries)
+        write_row_groups(groups, schema, cast(IO[bytes], same), dictionaries)
     return same.is_whole
 
 
-def _writing(expected: FileFormat, card: Card) -> tuple[int | None, Any]:
+def _writing(expected: FileFormat, card: Card) -> tuple[int | None, Sequence[str] | None]:
     """Return the rows of a row group, None if it has all, and the columns with dictionaries."""
     if not expected.is_data:
-        return expected.row_group_rows, True
+        return expected.row_group_rows, None
     if card.reconstruction is not None:
-        return BATCH_DOCUMENTS, True
+        return BATCH_DOCUMENTS, None
     try:
         return card.mechanism.row_group_rows, card.kept
     except (ArithmeticError, ValueError):  # numbers that the mechanism's own check refuses

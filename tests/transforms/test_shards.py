@@ -88,6 +88,24 @@ def test_the_hash_is_the_files(tmp_path: Path) -> None:
     assert file.read()["n"].to_pylist() == list(range(200))
 
 
+def test_integers_without_a_dictionary_are_differences(tmp_path: Path) -> None:
+    # Kills: plain integers, which take longer and more bytes; differences of a kept column.
+    columns = {"label": [1, 2], "terms": [[1, 5], [2]], "x": [0.5, 1.5], "candidate": [3, 4]}
+    table = pa.table(columns)
+    written = write_tables([table], table.schema, "a", str(tmp_path), None, ["label"])
+    group = pq.ParquetFile(written.staged).metadata.row_group(0)
+    found = {group.column(i).path_in_schema: set(group.column(i).encodings) for i in range(4)}
+    of_each = "DELTA_BINARY_PACKED"
+    assert {name: of_each in encodings for name, encodings in found.items()} == {
+        "label": False,
+        "terms.list.element": True,
+        "x": False,
+        "candidate": True,
+    }
+    assert "RLE_DICTIONARY" in found["label"]
+    assert pq.read_table(written.staged) == table
+
+
 def test_two_attempts_write_the_same_bytes_in_two_files(tmp_path: Path) -> None:
     table = pa.table({"n": [1, 2]})
     first, second = (

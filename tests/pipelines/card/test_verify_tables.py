@@ -475,7 +475,7 @@ def put_rows(release: Path, files: list[pa.Table], **given: Any) -> None:
         own = [name for name in table.column_names if name in given.get("columns", ())]
         groups = [table.slice(start, 1024) for start in range(0, len(table), 1024)]
         with (release / path).open("wb") as sink:
-            write_row_groups(groups, table.schema, sink, use_dictionary=own)
+            write_row_groups(groups, table.schema, sink, own)
         digest = hashlib.sha256((release / path).read_bytes()).hexdigest()
         listed.append({"path": path, "sha256": digest, "rows": len(table)})
 
