@@ -98,8 +98,9 @@ def _made(
         steps.step("encoding sentences", len(listed), "sentences") as display,
     ):
         embeddings = encoding.encode(ray, source, opened, listed, display.advance)
-    with steps.step("encoding tokens", tokenizer.get_vocab_size(), "tokens") as display:
-        alone = opened.of_tokens(tokenizer.get_vocab_size(), display.advance)
+    size = static_model.numbers_of_tokens(tokenizer)
+    with steps.step("encoding tokens", size, "tokens") as display:
+        alone = opened.of_tokens(size, display.advance)
     with steps.step("fitting the table, and writing"):
         kept = _principal(embeddings, dimensions)
         found = distilled(alone @ kept, tokens, embeddings @ kept, seed)

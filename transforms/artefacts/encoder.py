@@ -284,7 +284,7 @@ def _is_hidden(inside: PurePath) -> bool:
 
 
 def _check_modules(folder: Path) -> None:
-    """Raise ValueError if the model has parts that the digest does not cover."""
+    """Raise ValueError if an embedding may depend on more than the text and the digest's files."""
     listed = folder / "modules.json"
     modules = json.loads(listed.read_text(encoding="utf-8")) if listed.exists() else []
     for name in [module["path"] for module in modules] or [""]:
@@ -295,6 +295,9 @@ def _check_modules(folder: Path) -> None:
             bert_folder.shards(index)
         if (folder / place / "adapter_config.json").exists():
             raise ValueError("an adapter, to a model outside the folder")
+        tokenizer = bert_folder.read_json(folder / place / "tokenizer.json", {})
+        if (tokenizer.get("model") or {}).get("dropout"):
+            raise ValueError("a tokeniser that draws a text's tokens at random")
         for settings in (folder / place).glob("sentence_*_config.json"):
             if json.loads(settings.read_text(encoding="utf-8")).get("tokenizer_name_or_path"):
                 raise ValueError("a tokeniser outside the folder")

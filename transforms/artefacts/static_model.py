@@ -52,6 +52,14 @@ def is_static(folder: Path) -> bool:
     return str(kind).endswith(".StaticEmbedding")
 
 
+def numbers_of_tokens(tokenizer: Tokenizer) -> int:
+    """Return one more than the largest number of a token: there may be fewer tokens.
+
+    A sum reads beyond a table that is shorter, whatever else is in the memory there.
+    """
+    return 1 + max(tokenizer.get_vocab().values(), default=-1)
+
+
 @dataclass(frozen=True)
 class StaticModel:
     """A static encoder, loaded into this process.
@@ -90,7 +98,7 @@ class StaticModel:
         place = folder / modules[0]["path"]
         tokenizer = Tokenizer.from_file(str(place / "tokenizer.json"))
         tokenizer.no_padding()
-        table = _table(place / "model.safetensors", tokenizer.get_vocab_size())
+        table = _table(place / "model.safetensors", numbers_of_tokens(tokenizer))
         exponent = _BITS - int(np.frexp(np.abs(table).max(initial=0))[1])
         vectors = np.rint(np.ldexp(table, exponent)).astype(np.int32)
         return cls(

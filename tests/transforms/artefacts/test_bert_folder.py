@@ -428,6 +428,10 @@ REFUSED: dict[str, tuple[Change, str, str]] = {
         edited(TRANSFORMER, tokenizer_name_or_path="/elsewhere"),
         *["a tokeniser outside the folder"] * 2,
     ),
+    "tokens at random": (
+        edited("tokenizer.json", model={"dropout": 0.1}),
+        *["a tokeniser that draws a text's tokens at random"] * 2,
+    ),
     "another folder's weights": (
         edited("model.safetensors.index.json", weight_map={"a": "../other.safetensors"}),
         *["weights outside the folder"] * 2,

@@ -24,7 +24,12 @@ TYPE = "sentence_transformers.models."
 
 
 def written(
-    folder: Path, tensors: dict[str, npt.NDArray[Any]], *, normalized: bool = True, **own: Any
+    folder: Path,
+    tensors: dict[str, npt.NDArray[Any]],
+    *,
+    normalized: bool = True,
+    tokenizer: dict[str, Any] | None = None,
+    **own: Any,
 ) -> Path:
     """Write a folder as model2vec does."""
     folder.mkdir()
@@ -38,7 +43,7 @@ def written(
     (folder / "modules.json").write_text(json.dumps(modules))
     (folder / "config_sentence_transformers.json").write_text(json.dumps(own))
     saved = json.loads((packaged_folder() / "tokenizer.json").read_text("utf-8"))
-    saved |= {"padding": None, "truncation": None}
+    saved |= {"padding": None, "truncation": None} | (tokenizer or {})
     (folder / "tokenizer.json").write_text(json.dumps(saved), "utf-8")
     save_file(tensors, folder / "model.safetensors")
     return folder
@@ -100,8 +105,12 @@ def test_each_number_is_the_nearest_to_the_exact_one(tmp_path: Path) -> None:
 
 
 def test_an_embedding_depends_on_its_text_alone(tmp_path: Path) -> None:
-    # Kills: blanks that count, sums that go on from one text to the next.
-    encoder = opened(written(tmp_path / "model", {"embedding.weight": table()}))
+    # Kills: blanks that count, of a tokeniser that pads a batch to its longest text; sums that go
+    # on from one text to the next.
+    blank = {"pad_id": 0, "pad_type_id": 0, "pad_token": "[PAD]", "pad_to_multiple_of": None}
+    padding = blank | {"strategy": "BatchLongest", "direction": "Right"}
+    tensors = {"embedding.weight": table()}
+    encoder = opened(written(tmp_path / "model", tensors, tokenizer={"padding": padding}))
     given = sentences()
     whole = encoder.encode(given)
     for i in np.random.default_rng().permutation(len(given)):
@@ -129,6 +138,46 @@ def test_what_the_card_has(tmp_path: Path) -> None:
     assert found.software.startswith("sentencex ")
     assert found.software.endswith(", graph 1")
     assert "torch" not in found.computing
+
+
+LETTERS = {"a": 0, "b": 1, "ab": 2, "[UNK]": 3}
+
+
+def of_letters(changes: dict[str, int], dropout: float | None = None) -> dict[str, Any]:
+    """A tokeniser of a few letters, with these numbers of tokens besides or instead."""
+    pairs = {"type": "BPE", "vocab": LETTERS | changes, "merges": [["a", "b"]]}
+    return {
+        "normalizer": None,
+        "pre_tokenizer": {"type": "WhitespaceSplit"},
+        "post_processor": None,
+        "decoder": None,
+        "added_tokens": [],
+        "model": {**pairs, "unk_token": "[UNK]", "dropout": dropout},
+    }
+
+
+def test_numbers_of_tokens_may_have_gaps(tmp_path: Path) -> None:
+    # Kills: a table as long as there are tokens, beyond whose end the sums read what else is in
+    # the memory, such as other texts.
+    tokenizer = of_letters({"ab": 9})
+    whole = np.eye(10, dtype=np.float32)
+    found = opened(written(tmp_path / "whole", {"embeddings": whole}, tokenizer=tokenizer))
+    np.testing.assert_array_equal(found.encode(["ab", "b"]), whole[[9, 1]])
+    short = written(tmp_path / "short", {"embeddings": whole[:4]}, tokenizer=tokenizer)
+    with pytest.raises(InputError, match="a vector for each token"):
+        opened(short)
+
+
+def test_tokens_at_random_are_refused(tmp_path: Path) -> None:
+    # Kills: another embedding of a text with every try, whose noise is that of another text: a
+    # retry would be a second draw.
+    tensors = {"embeddings": np.eye(4, dtype=np.float32)}
+    folder = written(tmp_path / "drawn", tensors, tokenizer=of_letters({}, 0.5))
+    drawn = StaticModel.load(folder)
+    assert len({drawn.embed(["ab"]).tobytes() for _ in range(60)}) == 2  # but for 2^-59
+    with pytest.raises(InputError, match="a tokeniser that draws a text's tokens at random"):
+        opened(folder)
+    assert opened(written(tmp_path / "fixed", tensors, tokenizer=of_letters({}, 0.0)))
 
 
 @pytest.mark.parametrize(
