@@ -37,8 +37,8 @@ from ..sealed import seal, unseal
 from ..sums import joined
 from .documents import Documents
 
-_EXACT = 2.0**53
-"""The largest number up to which float64 holds every whole number."""
+_EXACT = {16: 2.0**11, 32: 2.0**24, 64: 2.0**53}
+"""By a type's bits, the first whole number that another one, the next, is rounded to."""
 
 SPELLED = ("input.id", "mechanism.user")
 """The keys of a spec whose columns are spelled."""
@@ -116,9 +116,8 @@ def _spelled_bytes(value: bytes) -> str:
 
 def _spelled_floats(values: pa.ChunkedArray, key: str, column: str) -> list[str | None]:
     wide = values.cast(pa.float64())
-    whole = pc.and_(
-        pc.less_equal(pc.abs(wide), _EXACT), pc.equal(pc.trunc(wide), wide)
-    )  # false for NaN
+    exact = pc.less(pc.abs(wide), _EXACT[values.type.bit_width])
+    whole = pc.and_(exact, pc.equal(pc.trunc(wide), wide))  # false for NaN
     if not pc.all(whole, min_count=0).as_py():
         raise InputError(
             f"{key}: the column {cut(column)} has floating-point numbers that are not whole, or "

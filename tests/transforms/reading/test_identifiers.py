@@ -140,7 +140,7 @@ def test_kept_digests_are_sealed_and_one_runs_own(tmp_path: Path) -> None:
 # Equal ids and users are spelled alike, whatever the type of their column.
 
 
-EXACT = 2**53
+EXACT = 2**53 - 1
 
 
 def of(values: list[Any], kind: pa.DataType) -> list[str | None]:
@@ -173,8 +173,9 @@ def test_small_types_and_strings_are_spelled_alike() -> None:
         )
     for kind in (pa.string(), pa.large_string(), pa.binary()):
         assert of(expected, kind) == expected
-    dictionary = pa.chunked_array([pa.array(expected).dictionary_encode()])
-    assert spelled(dictionary, "input.id", "case") == expected
+    for plain in (pa.array(expected), pa.array(WIDE, pa.float64()), pa.array(WIDE)):
+        dictionary = pa.chunked_array([plain.dictionary_encode()])
+        assert spelled(dictionary, "input.id", "case") == of(plain.to_pylist(), plain.type)
     assert of([-0.0], pa.float64()) == of([Decimal("-0.00")], pa.decimal128(9, 2)) == ["0"]
     assert of([Decimal("1.50"), Decimal("-0.5")], pa.decimal128(9, 4)) == ["1.5", "-0.5"]
     assert of([None, None], pa.null()) == [None, None]
@@ -196,14 +197,40 @@ def test_floats_are_the_integers_that_they_are(values: list[int]) -> None:
     assert of([float(one) for one in values], pa.float64()) == of(values, pa.int64())
 
 
-@pytest.mark.parametrize("value", [0.5, float(EXACT + 2), 1e300, float("nan"), float("inf")])
-def test_floats_that_may_stand_for_several_ids_are_refused(value: float) -> None:
-    # Kills: two ids that were rounded to one, and one that another file has exactly.
+@pytest.mark.parametrize("encoded", [False, True], ids=["plain", "dictionary"])
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        *((one, pa.float64()) for one in (0.5, 2.0**53, -(2.0**53), 1e300, -1e300)),
+        *((one, pa.float64()) for one in (float("nan"), float("inf"), -float("inf"))),
+        *((one, pa.float32()) for one in (0.5, 2.0**24, -(2.0**24))),
+        *((np.float16(one), pa.float16()) for one in (0.5, 2048, -2048)),
+    ],
+    ids=str,
+)
+def test_floats_that_may_stand_for_several_ids_are_refused(
+    value: float, kind: pa.DataType, encoded: bool
+) -> None:
+    # Kills: two ids that were rounded to one, and one that another file has exactly: a user who is
+    # bounded once in each; a bound for numbers above zero, or for 64 bits alone.
+    array = pa.array([value, None], kind)
+    if encoded and not pa.types.is_float16(kind):
+        array = array.dictionary_encode()
     with pytest.raises(InputError) as raised:
-        of([1.0, value, None], pa.float64())
+        spelled(pa.chunked_array([array]), "input.id", "case")
     said = str(raised.value)
     assert said.startswith("input.id: the column 'case' has floating-point numbers that are not ")
     assert str(value) not in said
+
+
+@pytest.mark.parametrize("bits", [16, 32, 64])
+def test_floats_below_the_first_that_is_rounded_to_are_whole(bits: int) -> None:
+    # Kills: a bound that refuses numbers that stand for themselves alone.
+    most = {16: 2**11, 32: 2**24, 64: 2**53}[bits]
+    kind = {16: pa.float16(), 32: pa.float32(), 64: pa.float64()}[bits]
+    values = np.array([most - 1, 1 - most], f"f{bits // 8}")
+    assert of(values, kind) == [str(most - 1), str(1 - most)]
+    assert np.array([most + 1]).astype(f"f{bits // 8}")[0] == most  # why it is refused
 
 
 @pytest.mark.parametrize(
