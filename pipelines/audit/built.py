@@ -46,7 +46,7 @@ _ROWS_A_SPLIT = 4
 _JOBS_AT_ONCE = 16
 _USER = "mechanism.user"
 _TYPES = pa.int64(), pa.large_string(), pa.float64()
-"""Of the column of users, by file."""
+"""Of the column of users, by file; strings have a point, as pandas writes a number."""
 _LARGE = 12_345_678_901  # which float64 holds exactly, and Arrow writes with an exponent
 _BUNDLES = ("--direct_running_mode=multi_threading", "--direct_num_workers=2")
 """Beam's options for a job in this process whose elements are divided into two bundles."""
@@ -155,8 +155,8 @@ def built(
     """Run the job of each kind on its corpus, all under one key; yield what is read of its files.
 
     A corpus's documents are dealt to several files of several splits, in which numbers that name
-    users have several types, and a job's elements to two bundles: the documents of one user are
-    never together.
+    users have several types and spellings, and a job's elements to two bundles: the documents of
+    one user are never together.
     """
     key = ReleaseKey.fresh()
     for start in range(0, len(corpora), _JOBS_AT_ONCE):
@@ -208,8 +208,12 @@ def _write(rows: Sequence[Row], folder: str, spec: Spec) -> None:
         own = rows[number::_FILES]
         columns = {TEXT: pa.array([row[TEXT] for row in own], pa.large_string())}
         for name, key in others.items():
-            kind = _TYPES[number] if key == _USER else pa.large_string()
-            columns[name] = pa.array([row.get(name) for row in own], pa.large_string()).cast(kind)
+            kind, values = pa.large_string(), [row.get(name) for row in own]
+            if key == _USER:
+                kind = _TYPES[number]
+                point = ".0" if kind == pa.large_string() else ""
+                values = [value and f"{value}{point}" for value in values]
+            columns[name] = pa.array(values, pa.large_string()).cast(kind)
         pq.write_table(
             pa.table(columns), f"{folder}/{number}.parquet", row_group_size=_ROWS_A_SPLIT
         )

@@ -307,15 +307,14 @@ def _json_records(stream: IO[bytes], corpus: Corpus, uri: str) -> Iterator[Recor
         if rounded:
             record = _exact_object(line)
             columns |= {
-                name: _exact_string(name, record[name], forms.get(name, _as_it_is))
+                name: _exact_string(
+                    name, record[name], _one_form if name in compared else _as_it_is
+                )
                 for name in rounded
             }
         return text, columns
 
-    forms = {
-        name: _form_of_user if key == "mechanism.user" else _one_form
-        for key, name in sorted(corpus.compared)  # a column of ids and users is last of users
-    }
+    compared = {name for _, name in corpus.compared}
     return _each((line for line in _lines(stream) if line.strip()), parse, uri)
 
 
@@ -376,16 +375,6 @@ def _one_form(number: _Number) -> orjson.Fragment:
         raise ValueError
     form, exact = orjson.dumps(orjson.loads(str(number))).decode(), Decimal(number)
     return orjson.Fragment(form if Decimal(form) == exact else plain_digits(exact))
-
-
-def _form_of_user(number: _Number) -> orjson.Fragment:
-    """Return the form of a user's number: 1.0 is user 1, as in every other format.
-
-    An id keeps its point: a ledger compares its digest with those of earlier releases.
-    """
-    form = _one_form(number)
-    exact = Decimal(number)
-    return orjson.Fragment(plain_digits(exact)) if exact == exact.to_integral_value() else form
 
 
 def _csv_records(stream: IO[bytes], corpus: Corpus, uri: str) -> Iterator[Record]:

@@ -27,7 +27,7 @@ from quietcorpus.mechanisms.keystream import ReleaseKey
 from ..errors import redacted, redacted_call
 from ..metrics import Progress
 from ..reading.documents import Corpus, Documents, Split
-from ..reading.identifiers import TAG, Identifiers, as_text, spelled
+from ..reading.identifiers import TAG, Identifiers, as_text, plain_digits, spelled
 from ..shards import TALLIES, RejectLog, Seen, Tally
 from ..tokens import tokens_of
 from ..vocabulary import KeySource
@@ -36,6 +36,7 @@ NO_BUDGET = -1
 _BYTES = 4  # of a term's number
 _TEXTS_HELD = 1 << 12
 _NUMBER = re.compile(r"\+?[0-9]{1,400}(\.[0-9]{0,400})?([eE][+-]?[0-9]{1,4})?")
+_WHOLE = re.compile(r"-?[0-9]{1,400}(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,3})?")
 _BYTES_HELD, _BYTES_OF_A_TEXT = 1 << 26, 64
 
 Text = tuple[int, bytes]
@@ -87,7 +88,8 @@ class Users:
     def digests(self, documents: Documents, key: ReleaseKey) -> list[bytes | None]:
         """Return the digests of a batch's users, 16 bytes each; None for a document without one."""
         stream = key.stage("users", 1)
-        values = spelled(documents.columns[self.column], "mechanism.user", self.column)
+        column = spelled(documents.columns[self.column], "mechanism.user", self.column)
+        values = [value and _name(value) for value in column]
         digests = stream.addresses("", [0] * len(values), ((v or "").encode() for v in values))
         return [
             digest.tobytes() if value else None
@@ -110,6 +112,17 @@ class Users:
         if value is None or not _NUMBER.fullmatch(value):
             return NO_BUDGET
         return bisect.bisect_right(self.levels, Decimal(value)) - 1
+
+
+def _name(value: str) -> str:
+    """Return a user's name: of a whole number with a point or an exponent, its digits.
+
+    Where another user is missing, pandas writes 7.0 for 7 into CSV, JSON and strings.
+    """
+    if value.lstrip("-").isdigit() or not _WHOLE.fullmatch(value):
+        return value
+    number = Decimal(value)
+    return plain_digits(number) if number == number.to_integral_value() else value
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ class _Bundles(beam.DoFn):
 
 
 def test_documents_of_a_user_lie_apart(tmp_path: Path) -> None:
-    # Kills: one file, one split, one type of users' names, a name that two types write alike.
+    # Kills: one file, one split, one type or spelling of users' names, a name that two write alike.
     rows = [{built.TEXT: str(number), "by": built.user(7)} for number in range(30)]
     job = built._job(SPEC, rows, str(tmp_path / "corpus"), ReleaseKey.fresh())
     assert len(job.plan.splits) == 9
@@ -45,6 +45,8 @@ def test_documents_of_a_user_lie_apart(tmp_path: Path) -> None:
     assert types == [pa.int64(), pa.large_string(), pa.float64()]
     alike = pa.array([float(built.user(7))]).cast(pa.string()).to_pylist()
     assert alike != [built.user(7)]
+    names = {name for file in files for name in pq.read_table(file)["by"].to_pylist()}
+    assert names == {int(built.user(7)), f"{built.user(7)}.0", float(built.user(7))}
 
 
 def test_a_job_has_several_bundles(tmp_path: Path) -> None:
