@@ -157,7 +157,7 @@ def test_ten_thousand_records_are_folded() -> None:
 )
 def test_another_unit_does_not_add(definition: str, guarantee: Guarantee) -> None:
     # Kills: releases of several splitters or columns in one sum; a unit that stays fixed once all
-    # of its releases were given back.
+    # of its releases were given back, or that is forgotten as soon as one of them was.
     state = opened([{"definition": definition, "epsilon": 10, "delta": "1/10"}])
     state.add(reservation(state, 1, Cost(guarantee, "one")))
     state.charges(Cost(guarantee, "one"), None)
@@ -165,7 +165,11 @@ def test_another_unit_does_not_add(definition: str, guarantee: Guarantee) -> Non
         state.charges(Cost(guarantee, "other"), None)
     with pytest.raises(Impossible):
         state.add(reservation(state, 2, Cost(guarantee, "other")))
-    state.add(Cancellation(**common(2), reservation=1, reason="a trial"))
+    state.add(reservation(state, 2, Cost(guarantee, "one")))
+    state.add(Cancellation(**common(3), reservation=1, reason="a trial"))
+    with pytest.raises(InputError, match="are about one, and this one is about other; these do"):
+        state.charges(Cost(guarantee, "other"), None)
+    state.add(Cancellation(**common(4), reservation=2, reason="a trial"))
     state.charges(Cost(guarantee, "other"), None)
 
 
