@@ -244,7 +244,7 @@ FAULTS: Faults = {
         "updates of documents without a part",
     ),
     "trained users of two files for one": (of(users, apart_by_file), "a user's update"),
-    "a trained user of a number for each of its types": (
+    "a trained user of a number for each of its spellings": (
         of(users, named_as_spelt),
         "a user's update",
     ),

@@ -366,7 +366,7 @@ FAULTS: Faults = {
         of(voting_users, apart_by_group),
         "a user's votes: group tin",
     ),
-    "one user of a number for each of its types": (
+    "one user of a number for each of its spellings": (
         of(voting_users, named_as_spelt),
         "a user's votes: group gold",
     ),

@@ -9,24 +9,16 @@ from dataclasses import replace
 from typing import Any
 
 import correct_audits
-import pyarrow as pa
 from correct_audits import NORMS, Patch
 
 import quietcorpus.transforms.users.users
 from quietcorpus.pipelines.jobs.user_budgets import BudgetedUsers
-from quietcorpus.transforms.reading.identifiers import as_text
 from quietcorpus.transforms.users.users import Users
 
 
 def named_as_spelt(patch: Patch) -> None:
-    """Users named by text, which is another for the same number of another type."""
-
-    def spelt(values: Any, *_: Any) -> Any:
-        if pa.types.is_floating(values.type):
-            return [None if one is None else str(one) for one in values.to_pylist()]
-        return as_text(values).to_pylist()
-
-    patch.setattr(quietcorpus.transforms.users.users, "spelled", spelt)
+    """Users named by text, which is another for the same number with a point."""
+    patch.setattr(quietcorpus.transforms.users.users, "_name", lambda value: value)
 
 
 def as_if_named(patch: Patch) -> None:
