@@ -15,6 +15,7 @@ from typing import Any
 import fasteners
 import pytest
 from command_client import CommandServer
+from encoders import make_static
 from hypothesis import HealthCheck, settings
 from machine import BARE_NAMES, required
 from public_candidates import PUBLIC_TEXTS, build_candidates
@@ -223,21 +224,55 @@ def candidates(
 
 
 @pytest.fixture(scope="session")
+def static_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A static encoder, a hundred times as fast as the model; nobody may change it."""
+    made = made_once(tmp_path_factory, "encoder", lambda folder: make_static(folder / "built"))
+    return made / "built"
+
+
+@pytest.fixture(scope="session")
+def static_candidates(
+    tmp_path_factory: pytest.TempPathFactory,
+    new_workspace: Callable[[Path], Workspace],
+    lee_texts: list[str],
+    static_encoder: Path,
+) -> Path:
+    """Candidates of the same texts by that encoder."""
+
+    def build(folder: Path) -> None:
+        texts, own = lee_texts[:PUBLIC_TEXTS], {"encoder": static_encoder}
+        done = build_candidates(new_workspace(folder), "built", texts, **own)
+        assert done.returncode == 0, done.stderr
+
+    return made_once(tmp_path_factory, "static_candidates", build) / "built"
+
+
+def of_sentences(block: dict[str, Any], **own: Path) -> dict[str, Any]:
+    """Return the changes by which a workspace's spec becomes one of sentence embeddings."""
+    whole = {
+        "kind": "sentence-embeddings",
+        "mechanism": "deep-candidate",
+        "utility": "similarity",
+        "epsilon": 10,
+        "most_sentences": 4,
+        **{name: str(path) for name, path in own.items()},
+    }
+    return {"mechanism": {k: v for k, v in (whole | block).items() if v is not ...}}
+
+
+@pytest.fixture(scope="session")
 def sentences(candidates: Path) -> Callable[..., dict[str, Any]]:
-    """Makes the changes by which a workspace's spec becomes one of sentence embeddings."""
+    """Makes the changes by which a spec becomes one of embeddings by the packaged model."""
+    return lambda **block: of_sentences(block, candidates=candidates)
 
-    def make(**block: Any) -> dict[str, Any]:
-        whole = {
-            "kind": "sentence-embeddings",
-            "mechanism": "deep-candidate",
-            "utility": "similarity",
-            "epsilon": 10,
-            "candidates": str(candidates),
-            "most_sentences": 4,
-        }
-        return {"mechanism": {k: v for k, v in (whole | block).items() if v is not ...}}
 
-    return make
+@pytest.fixture(scope="session")
+def static_sentences(
+    static_candidates: Path, static_encoder: Path
+) -> Callable[..., dict[str, Any]]:
+    """Makes the same changes for the static encoder."""
+    own = {"candidates": static_candidates, "encoder": static_encoder}
+    return lambda **block: of_sentences(block, **own)
 
 
 @pytest.fixture(scope="session")

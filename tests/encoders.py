@@ -30,6 +30,27 @@ def packaged_folder() -> Path:
     return Path(package.origin).with_name("model")
 
 
+def make_static(folder: Path) -> Path:
+    """Write a static encoder: the vectors that the packaged model's first layer reads.
+
+    It knows what texts are about, and is some hundred times as fast as the model.
+    """
+    from safetensors.numpy import load_file, save_file
+
+    packaged = packaged_folder()
+    own = load_file(packaged / "model.safetensors")["embeddings.word_embeddings.weight"]
+    folder.mkdir(parents=True)
+    save_file({"embedding.weight": own - own.mean(axis=0)}, folder / "model.safetensors")
+    shutil.copy(packaged / "tokenizer.json", folder)
+    kinds = ("StaticEmbedding", ""), ("Normalize", "1_Normalize")
+    modules = [
+        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for i, (kind, path) in enumerate(kinds)
+    ]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    return folder
+
+
 def by_torch(folder: Path, precision: Precision = "float32") -> Encoder:
     return Encoder(TorchModel.load(folder, precision), KEY, folder.name)
 

@@ -271,14 +271,14 @@ def assert_as_published(workspace: Workspace, candidates: Path) -> None:
 def test_the_number_of_sentences_that_count(
     workspace: Workspace,
     lee_texts: list[str],
-    sentences: Callable[..., dict[str, Any]],
+    static_sentences: Callable[..., dict[str, Any]],
     block: dict[str, Any],
     least: float,
 ) -> None:
     # Kills: attackers who take a draw's rows for those of as many sentences as the release counts,
     # and those with facts who do not go by where the noise is even.
     write_corpus(workspace, lee_texts[-DOCUMENTS:])
-    workspace.release({"input": KEPT} | sentences(most_sentences=1, **block))
+    workspace.release({"input": KEPT} | static_sentences(most_sentences=1, **block))
     sweep = ("--sweep", "most_sentences=12", "--no-audit")
     done = evaluate(workspace, "--label", "label", "--draws", "2", *sweep)
     assert done.returncode == 0, done.stderr
@@ -304,14 +304,14 @@ def test_the_number_of_sentences_that_count(
 def test_encoded_words(
     workspace: Workspace,
     lee_texts: list[str],
-    sentences: Callable[..., dict[str, Any]],
+    static_sentences: Callable[..., dict[str, Any]],
     word_index: Path,
 ) -> None:
     # Kills: linkage by simulated releases of other documents; no figure of the definition, or that
     # of sentences; a control in which rows stay in order.
     write_corpus(workspace, lee_texts[-DOCUMENTS:])
     block = {"mechanism": "madlib", "utility": ..., "index": str(word_index), "epsilon": 12}
-    workspace.release({"input": KEPT} | sentences(most_sentences=2, **block))
+    workspace.release({"input": KEPT} | static_sentences(most_sentences=2, **block))
     done = evaluate(workspace, "--draws", "1", "--user", "user", "--no-audit")
     assert done.returncode == 0, done.stderr
     content = content_of(workspace)

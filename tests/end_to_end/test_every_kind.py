@@ -85,7 +85,8 @@ PUBLIC = {"public": "words.txt"}
 BAGS = {"kind": "bag-of-words", "precision": 2, "epsilon": 0.5}
 HISTOGRAM = {"kind": "histogram", "precision": 2, "epsilon": 0.2}
 WORDS = {"kind": "words", "index": "INDEX", "epsilon": 1}
-SENTENCES = {"kind": "sentence-embeddings", "candidates": "CANDIDATES", "most_sentences": 2}
+MODELLED = {"kind": "sentence-embeddings", "candidates": "CANDIDATES", "most_sentences": 2}
+SENTENCES = MODELLED | {"candidates": "STATIC", "encoder": "ENCODER"}
 DRAWN = SENTENCES | {"mechanism": "deep-candidate", "epsilon": 0.01}
 VOTES = {"kind": "public-texts", "pool": "POOL", "epsilon": 20, "delta": 1e-6, "nearest": 3}
 LABELS = {"strata": {"column": "kind", "labels": ["a", "b", "none of them"]}}
@@ -135,7 +136,7 @@ ROWS: dict[str, Row] = {
     ),
     "sentences, similarity": Row(DRAWN | {"utility": "similarity"}, least=16),
     "sentences, mean-depth": Row(DRAWN | {"utility": "mean-depth"}, two=True, least=16),
-    "sentences, truncation": Row(SENTENCES | {"mechanism": "truncation", "epsilon": 2}, two=True),
+    "sentences, truncation": Row(MODELLED | {"mechanism": "truncation", "epsilon": 2}, two=True),
     "sentences, projected-mean": Row(
         SENTENCES | {"mechanism": "projected-mean", "directions": 5, "epsilon": 1}
     ),
@@ -176,6 +177,7 @@ NEW_EACH_TIME = ("created", "readme_sha256", "page_sha256")
 
 ARTEFACTS = {
     **{"INDEX": "word_index", "LISTED": "listed", "CANDIDATES": "candidates"},
+    **{"STATIC": "static_candidates", "ENCODER": "static_encoder"},
     **{"POOL": "carrying", "PLAIN": "pool", "NARROWED": "narrowed"},
 }
 """The fixtures of the public artefacts that blocks name."""
