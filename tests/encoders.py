@@ -7,6 +7,7 @@ import json
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,7 @@ from quietcorpus.transforms.artefacts.onnx_model import OnnxModel
 from quietcorpus.transforms.artefacts.torch_model import Precision, TorchModel
 
 KEY = "mechanism.encoder"
+TOKENS = 30_522  # of the packaged model
 WORDS = ["cat", "dog", "sun", "car", "red", "box", "man", "sky", "sea", "tree", "house", "bird"]
 Floats = npt.NDArray[np.float32]
 
@@ -35,20 +37,10 @@ def make_static(folder: Path) -> Path:
 
     It knows what texts are about, and is some hundred times as fast as the model.
     """
-    from safetensors.numpy import load_file, save_file
+    from safetensors.numpy import load_file
 
-    packaged = packaged_folder()
-    own = load_file(packaged / "model.safetensors")["embeddings.word_embeddings.weight"]
-    folder.mkdir(parents=True)
-    save_file({"embedding.weight": own - own.mean(axis=0)}, folder / "model.safetensors")
-    shutil.copy(packaged / "tokenizer.json", folder)
-    kinds = ("StaticEmbedding", ""), ("Normalize", "1_Normalize")
-    modules = [
-        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
-        for i, (kind, path) in enumerate(kinds)
-    ]
-    (folder / "modules.json").write_text(json.dumps(modules))
-    return folder
+    own = load_file(packaged_folder() / "model.safetensors")["embeddings.word_embeddings.weight"]
+    return static_folder(folder, {"embedding.weight": own - own.mean(axis=0)})
 
 
 def by_torch(folder: Path, precision: Precision = "float32") -> Encoder:
@@ -94,6 +86,39 @@ def make_small(folder: Path, weight: float | None = None) -> Path:
     pooling = folder / "1_Pooling" / "config.json"
     pooled = json.loads(pooling.read_text()) | {"word_embedding_dimension": 16}
     pooling.write_text(json.dumps(pooled))
+    return folder
+
+
+def static_folder(
+    folder: Path,
+    tensors: dict[str, npt.NDArray[Any]],
+    *,
+    normalized: bool = True,
+    tokenizer: dict[str, Any] | None = None,
+    **own: Any,
+) -> Path:
+    """Write a static encoder as model2vec does."""
+    from safetensors.numpy import save_file
+
+    folder.mkdir(parents=True)
+    names = ["StaticEmbedding", "Normalize"] if normalized else ["StaticEmbedding"]
+    modules = [
+        {
+            "idx": i,
+            "name": str(i),
+            "path": "" if i == 0 else f"{i}_{name}",
+            "type": "sentence_transformers.models." + name,
+        }
+        for i, name in enumerate(names)
+    ]
+    for module in modules[1:]:
+        (folder / module["path"]).mkdir()
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(own))
+    saved = json.loads((packaged_folder() / "tokenizer.json").read_text("utf-8"))
+    saved |= {"padding": None, "truncation": None} | (tokenizer or {})
+    (folder / "tokenizer.json").write_text(json.dumps(saved), "utf-8")
+    save_file(tensors, folder / "model.safetensors")
     return folder
 
 

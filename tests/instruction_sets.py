@@ -9,11 +9,18 @@ from pathlib import Path
 
 import quietcorpus
 
+# As the processor is; without AVX-512, and linear algebra as on processors of 2013; without AVX.
+_AVX2 = {"OPENBLAS_CORETYPE": "Haswell", "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR"}
+_NONE = {
+    "OPENBLAS_CORETYPE": "Nehalem",
+    "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR",
+    "ARROW_USER_SIMD_LEVEL": "NONE",
+}
 _LEVELS = (
     {},
-    {"OPENBLAS_CORETYPE": "Haswell"},
-    {"OPENBLAS_CORETYPE": "Nehalem", "FAISS_OPT_LEVEL": "generic", "FAISS_SIMD_LEVEL": "NONE"},
-    {"OPENBLAS_CORETYPE": "Nehalem", "NUMBA_CPU_NAME": "generic", "OPENBLAS_NUM_THREADS": "2"},
+    _AVX2 | {"NUMBA_CPU_NAME": "haswell"},
+    _NONE | {"FAISS_OPT_LEVEL": "generic", "FAISS_SIMD_LEVEL": "NONE"},
+    _NONE | {"NUMBA_CPU_NAME": "generic", "OPENBLAS_NUM_THREADS": "2"},
 )
 
 

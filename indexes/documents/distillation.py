@@ -26,6 +26,7 @@ STRENGTHS = 0.1, 0.03, 0.01
 """The strengths of the regression that are tried."""
 _HELD = 10  # one public sentence in ten is held out
 _FREQUENT = 1e-4  # the frequency of which tokens count half
+_COLUMNS = 64  # a few tables of so many are held at once
 _ITERATIONS = 50  # of conjugate gradients; cosines then change by less than 1e-4
 
 
@@ -77,11 +78,12 @@ def distilled(
     def closeness(vectors: Floats) -> float:
         return float((_unit(unseen @ vectors) * expected).sum(axis=1).mean())
 
-    tried = [
-        Distilled(vectors, strength, closeness(vectors), closeness(start))
+    tried = (  # one beside the best so far
+        Distilled(vectors, strength, closeness(vectors), before)
+        for before in [closeness(start)]
         for strength in STRENGTHS
         for vectors in [start + _change(known, wanted - known @ start, strength)]
-    ]
+    )
     return max(tried, key=lambda one: one.closeness)
 
 
@@ -102,7 +104,16 @@ def _unit(vectors: Floats) -> Floats:
 
 
 def _change(shares: sparse.csr_matrix, missing: Floats, strength: float) -> Floats:
-    """Solve (A'A + strength) change = A' missing, by conjugate gradients for each column."""
+    """Solve (A'A + strength) change = A' missing, for some columns at a time."""
+    change = np.empty((shares.shape[1], missing.shape[1]))
+    for first in range(0, missing.shape[1], _COLUMNS):
+        some = slice(first, first + _COLUMNS)
+        change[:, some] = _solved(shares, np.ascontiguousarray(missing[:, some]), strength)
+    return change
+
+
+def _solved(shares: sparse.csr_matrix, missing: Floats, strength: float) -> Floats:
+    """Solve the same by conjugate gradients for each column."""
     change = np.zeros((shares.shape[1], missing.shape[1]))
     rest = shares.T @ missing
     towards, size = rest.copy(), (rest**2).sum(axis=0)

@@ -23,8 +23,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from scipy import sparse
-from scipy.sparse.linalg import svds
 
 from quietcorpus.compiled import compiled
 
@@ -78,11 +76,18 @@ class Lsa:
         """
         tokens = self.vocabulary.tokenizer.tokenize(pa.array(texts, pa.large_string()))
         offsets, terms = self.vocabulary.look_up(tokens)
-        sums = _sums(offsets, terms, self.vectors)
-        # The exponent of a whole number below 2^53 is the number of its bits, exactly.
-        bits = np.frexp(np.abs(sums).max(axis=1, initial=0).astype(np.float64))[1]
-        found: npt.NDArray[np.float32] = sums >> np.maximum(0, bits - _BITS)[:, None]
-        return found.astype(np.float32)
+        return shortened(_sums(offsets, terms, self.vectors), _BITS).astype(np.float32)
+
+
+def shortened(sums: npt.NDArray[np.int64], bits: int) -> npt.NDArray[np.int64]:
+    """Drop the last bits of each row's whole numbers, so that its largest has `bits` of them.
+
+    All numbers of `sums` (n, d) are below 2^53.
+    """
+    # The exponent of such a number is the number of its bits, exactly.
+    largest = np.frexp(np.abs(sums).max(axis=1, initial=0).astype(np.float64))[1]
+    found: npt.NDArray[np.int64] = sums >> np.maximum(0, largest - bits)[:, None]
+    return found
 
 
 @compiled
@@ -105,6 +110,10 @@ def fit(texts: pa.Array, dimensions: int = DIMENSIONS, tokenizer: Tokenizer = UN
 
     Raises TooFewTexts unless two texts and two terms can be used.
     """
+    # Here, since workers do not fit encoders.
+    from scipy import sparse
+    from scipy.sparse.linalg import svds
+
     tokens = tokenizer.tokenize(texts)
     vocabulary = _frequent(tokens, tokenizer)
     offsets, terms = vocabulary.look_up(tokens)

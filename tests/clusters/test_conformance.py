@@ -6,6 +6,7 @@ import functools
 import hashlib
 import io
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -59,6 +60,8 @@ def remote(
     lee_texts: list[str],
     word_index: Path,
     candidates: Path,
+    static_candidates: Path,
+    static_encoder: Path,
     pool: Path,
     public_texts: Texts,
     short_folder: str,
@@ -82,6 +85,8 @@ def remote(
         listed = "\n".join(words).encode()
         client.put_object(Bucket=BUCKET, Key=f"{key}.txt", Body=listed)
     artefacts = {"index": word_index, "candidates": candidates, "pool": pool}
+    artefacts["static"] = static_candidates
+    shutil.copytree(static_encoder, workspace.folder / "encoder")
     rounds = new_workspace(tmp_path_factory.mktemp("rounds"))
     artefacts["narrowed"] = first_round(rounds, public_texts)[-1]
     for key, folder in artefacts.items():
@@ -133,6 +138,13 @@ KINDS: dict[str, dict[str, Any]] = {
         "candidates": f"s3://{BUCKET}/candidates",
         "most_sentences": 2,
     },
+    "static": {
+        "kind": "sentence-embeddings",
+        "mechanism": "projected-mean",
+        "epsilon": 10,
+        "directions": 5,
+        "candidates": f"s3://{BUCKET}/static",
+    },
     "counted": VECTORS | {"method": "cooccurrence"},
     "trained": VECTORS | {"method": "sgd", "training": {"steps": 3}},
     "texts": TEXTS,
@@ -144,13 +156,14 @@ def released(remote: Workspace, server: S3Server, kind: str, name: str, *options
     """Make a release, and verify it."""
     place = f"out/{kind}-{name}"
     kept = {} if kind in OF_USERS else {"keep": ["article"]}
+    encoder = {"encoder": str(remote.folder / "encoder")} if kind == "static" else {}
     remote.release(
         {
             "release": f"conformance-{kind}",
             "input": {"path": f"s3://{BUCKET}/in/*.parquet", "id": "article"} | kept,
             "output": f"s3://{BUCKET}/{place}",
             "rejects": {"path": f"s3://{BUCKET}/rejects"},
-            "mechanism": KINDS[kind],
+            "mechanism": KINDS[kind] | encoder,
         },
         *options,
     )
@@ -288,9 +301,9 @@ class DriverPages(threading.Thread):
             time.sleep(2)
 
 
-# Rows of documents, sums over users, and a pool that a release narrowed. Flink has the kind with
-# the largest graph: it has buffers for so many shuffles.
-ON_SPARK, ON_FLINK = ("sentences", "narrowed"), ("trained",)
+# Rows of documents, by a model and by a static encoder, sums over users, and a pool that a release
+# narrowed. Flink has the kind with the largest graph: it has buffers for so many shuffles.
+ON_SPARK, ON_FLINK = ("sentences", "static", "narrowed"), ("trained",)
 
 
 def others(kinds: tuple[str, ...]) -> tuple[str, ...]:

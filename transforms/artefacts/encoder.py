@@ -83,6 +83,11 @@ _SOFTWARE: dict[Runtime, tuple[str, ...]] = {
     "static": ("sentencex", "tokenizers"),
     "torch": ("sentence-transformers", "sentencex", "tokenizers", "torch", "transformers"),
 }
+_NEEDED: dict[Runtime, tuple[str, ...]] = {
+    "onnxruntime": onnx_model.PACKAGES,
+    "static": static_model.PACKAGES,
+    "torch": (),
+}
 _threads = threading.Lock()  # or each of a process's threads would load a separate model
 
 
@@ -116,15 +121,12 @@ class EncoderSource:
         """Return the encoder as it is now; raises InputError if it, or its software, is missing."""
         require_installed("sentencex", key=key, extra="sentences")
         place = os.path.abspath(name) if os.path.isdir(name) else name
-        runtime: Runtime = "torch" if find_spec("sentence_transformers") else "onnxruntime"
-        if static_model.is_static(Path(name)):
-            runtime = "static"
-        if runtime != "torch":
-            packages = static_model.PACKAGES if runtime == "static" else onnx_model.PACKAGES
-            require_installed(*packages, key=key, extra="sentences")
+        usual: Runtime = "torch" if find_spec("sentence_transformers") else "onnxruntime"
+        if not os.path.isdir(name):  # what is missing first, and then the model
+            require_installed(*_NEEDED[usual], key=key, extra="sentences")
         folder = _folder(key, name)
-        if static_model.is_static(folder):  # of the hub
-            runtime = "static"
+        runtime = "static" if static_model.is_static(folder) else usual
+        require_installed(*_NEEDED[runtime], key=key, extra="sentences")
         precision: Precision = torch_model.fastest_precision() if runtime == "torch" else "float32"
         known = languages_of(folder)
         return cls(key, place, _digest(folder), runtime, precision, _software(runtime), known)

@@ -4,22 +4,25 @@ A folder is read as sentence-transformers reads its module `StaticEmbedding`, wh
 as well: an embedding is the mean of the vectors of a text's tokens, with the norm 1 if the folder
 asks for that.
 
-The vectors are rounded to whole numbers once. Sums are exact then, and after them come a square
-root and a division, which IEEE 754 rounds correctly. So an embedding is a function of its text
-alone, bit by bit, on every processor, in every batch and on any number of threads.
+Each number of a vector is rounded to a whole number before it is added. Sums are exact then, and
+after them come a square root and a division, which IEEE 754 rounds correctly. So an embedding is a
+function of its text alone, bit by bit, on every processor, in every batch and on any number of
+threads. A table of 32-bit numbers is mapped from its file: all workers of a machine share it.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.compiled import compiled
+from quietcorpus.indexes.documents.lsa import shortened
 
 from .bert_folder import (
     UnsupportedModel,
@@ -41,6 +44,8 @@ _TABLES = "embedding.weight", "embeddings"  # sentence-transformers' name, and m
 _BITS = 28  # of a vector's largest number: sums of 2^25 tokens fit 53 bits
 _SUM_BITS = 25  # the squares of 2^13 of these fit 63 bits
 _MOST_DIMENSIONS = 1 << 13
+_MOST_EXPONENT = 1000
+_TEXTS_AT_ONCE = 512
 
 
 def is_static(folder: Path) -> bool:
@@ -66,15 +71,15 @@ class StaticModel:
 
     Attributes:
         tokenizer: finds the tokens of a text.
-        vectors: the token's vectors times 2^`exponent`, int32 (V, d), at most 2^28.
-        exponent: see `vectors`.
+        vectors: the tokens' vectors, float32 or float64 (V, d).
+        exponent: a vector is added times 2^`exponent`, in whole numbers of at most 2^28.
         normalized: whether embeddings have the norm 1.
         prompt: the text before every sentence.
         truncated: the number of coordinates that are kept; None for all.
     """
 
     tokenizer: Tokenizer
-    vectors: npt.NDArray[np.int32]
+    vectors: npt.NDArray[np.floating]
     exponent: int
     normalized: bool
     prompt: str = ""
@@ -99,12 +104,13 @@ class StaticModel:
         tokenizer = Tokenizer.from_file(str(place / "tokenizer.json"))
         tokenizer.no_padding()
         table = _table(place / "model.safetensors", numbers_of_tokens(tokenizer))
-        exponent = _BITS - int(np.frexp(np.abs(table).max(initial=0))[1])
-        vectors = np.rint(np.ldexp(table, exponent)).astype(np.int32)
+        largest = max(float(table.max()), -float(table.min()))
+        if not np.isfinite(largest):
+            raise ValueError("its vectors are not finite")
         return cls(
             tokenizer,
-            vectors,
-            exponent,
+            table,
+            exponent=min(_MOST_EXPONENT, _BITS - int(np.frexp(largest)[1])),
             normalized=len(names) > 1,
             prompt=prompt_of(own),
             truncated=limit(own.get("truncate_dim"), "truncate_dim"),
@@ -118,51 +124,75 @@ class StaticModel:
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """Compute the embedding of every text, float32 (n, d); zeros for one without a token."""
+        embeddings = np.empty((len(texts), self.dimensions), dtype=np.float32)
+        for start in range(0, len(texts), _TEXTS_AT_ONCE):
+            some = texts[start : start + _TEXTS_AT_ONCE]
+            embeddings[start : start + len(some)] = self._of_some(some)
+        return embeddings
+
+    def _of_some(self, texts: Sequence[str]) -> npt.NDArray[np.float64]:
         prompted = [self.prompt + text for text in texts]
         found = self.tokenizer.encode_batch(prompted, add_special_tokens=False)
         counts = np.array([len(one.ids) for one in found], dtype=np.int64)
         tokens = np.fromiter((id for one in found for id in one.ids), np.int64, int(counts.sum()))
-        sums = _sums(np.concatenate([[0], np.cumsum(counts)]), tokens, self.vectors)
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        sums = _sums(offsets, tokens, self.vectors, np.ldexp(1.0, self.exponent))
         if self.normalized:
-            # The exponent of a whole number below 2^53 is the number of its bits, exactly.
-            bits = np.frexp(np.abs(sums).max(axis=1, initial=0).astype(np.float64))[1]
-            sums >>= np.maximum(0, bits - _SUM_BITS)[:, None]
+            sums = shortened(sums, _SUM_BITS)
             divisors = np.sqrt((sums * sums).sum(axis=1).astype(np.float64))
         else:
             divisors = np.ldexp(counts.astype(np.float64), self.exponent)
         divisors[divisors == 0] = 1
-        kept = sums[:, : self.truncated].astype(np.float64)
-        embeddings: npt.NDArray[np.float32] = (kept / divisors[:, None]).astype(np.float32)
-        return embeddings
+        kept: npt.NDArray[np.float64] = sums[:, : self.truncated] / divisors[:, None]
+        return kept
 
 
-def _table(path: Path, tokens: int) -> npt.NDArray[np.float64]:
-    """Return a vector for each token, float64 (V, d).
+def _table(path: Path, tokens: int) -> npt.NDArray[np.floating]:
+    """Return a vector for each token, float32 or float64 (V, d).
 
     A model2vec model of a reduced vocabulary has a vector for several tokens (`mapping`), and a
     weight for each token.
     """
+    from safetensors import safe_open
+
+    with safe_open(str(path), "np") as opened:  # which checks the file
+        name = next(name for name in _TABLES if name in opened.keys())  # noqa: SIM118
+        alone = len(opened.keys()) == 1 and opened.get_slice(name).get_dtype() == "F32"
+    table = _mapped(path, name) if alone else _combined(path, name)
+    if table.ndim != 2 or len(table) < tokens or not 0 < table.shape[1] <= _MOST_DIMENSIONS:
+        raise ValueError("its table does not have a vector for each token")
+    return table
+
+
+def _mapped(path: Path, name: str) -> npt.NDArray[np.float32]:
+    """Map a tensor of 32-bit numbers: after the header's size and the header, which has places."""
+    with path.open("rb") as stream:
+        size = int.from_bytes(stream.read(8), "little")
+        own = json.loads(stream.read(size))[name]
+    start, shape = 8 + size + own["data_offsets"][0], tuple(own["shape"])
+    mapped = np.memmap(path, "<f4", mode="r", offset=start, shape=shape)
+    found: npt.NDArray[np.float32] = np.require(mapped, requirements="A").view(np.ndarray)
+    return found
+
+
+def _combined(path: Path, name: str) -> npt.NDArray[np.floating]:
     tensors = loaded_tensors([path], "I64", "I32", "I8")
-    vectors: npt.NDArray[Any] = next(tensors[name] for name in _TABLES if name in tensors)
-    table = vectors.astype(np.float64)
+    vectors = tensors[name]
+    table = vectors.astype(np.result_type(vectors, np.float32), copy=False)
     if (mapping := tensors.get("mapping")) is not None:
         table = table[mapping]
     if (weights := tensors.get("weights")) is not None:
-        table *= weights.astype(np.float64)[:, None]
-    if table.ndim != 2 or len(table) < tokens or not 0 < table.shape[1] <= _MOST_DIMENSIONS:
-        raise ValueError("its table does not have a vector for each token")
-    if not np.isfinite(table).all():
-        raise ValueError("its vectors are not finite")
+        table = table.astype(np.float64) * weights.astype(np.float64)[:, None]
     return table
 
 
 @compiled
-def _sums(offsets, tokens, vectors):  # type: ignore[no-untyped-def]
-    """Add up the vectors of each text's tokens: int64 (n, d)."""
+def _sums(offsets, tokens, vectors, scale):  # type: ignore[no-untyped-def]
+    """Add up the vectors of each text's tokens times a power of two, rounded: int64 (n, d)."""
     sums = np.zeros((len(offsets) - 1, vectors.shape[1]), dtype=np.int64)
     for text in range(len(offsets) - 1):
         for place in range(offsets[text], offsets[text + 1]):
             vector = vectors[tokens[place]]
             for i in range(len(vector)):
-                sums[text, i] += vector[i]
+                sums[text, i] += np.int32(np.rint(vector[i] * scale))
     return sums

@@ -89,6 +89,8 @@ def test_tokens_alone_are_sentences_of_one_token(model: Path) -> None:
 def test_fewer_dimensions(model: Path, public: Path, tmp_path: Path) -> None:
     made = qc.build_encoder(str(model), tmp_path / "encoder", public=public, dimensions=4)
     assert made["dimensions"] == 4
+    # Again, to the same bytes. Kills: a choice or a start without the seed.
+    assert made == qc.build_encoder(str(model), tmp_path / "again", public=public, dimensions=4)
     opened = EncoderSource.resolve("encoder", str(tmp_path / "encoder")).open()
     assert opened.encode(["the world"]).shape == (1, 4)
 
