@@ -20,7 +20,7 @@ from encoders import (
     sentences,
 )
 
-from quietcorpus.transforms.artefacts import torch_model
+from quietcorpus.transforms.artefacts import encoder, torch_model
 from quietcorpus.transforms.artefacts.encoder import Encoder, EncoderSource
 from quietcorpus.transforms.artefacts.encoder_model import TOKENS
 from quietcorpus.transforms.artefacts.torch_model import Precision, TorchModel
@@ -134,7 +134,10 @@ def test_less_precision_changes_little() -> None:
     assert np.median(cosines) < 0.9
 
 
-@pytest.mark.parametrize(("flags", "precision"), [("fpu amx_bf16", "bfloat16"), ("fpu", "float32")])
+@pytest.mark.parametrize(
+    ("flags", "precision"),
+    [("fpu amx_bf16", "bfloat16"), ("fpu avx512_bf16", "bfloat16"), ("fpu avx512f", "float32")],
+)
 def test_the_launchers_processor_sets_the_precision(
     flags: str,
     precision: str,
@@ -150,6 +153,7 @@ def test_the_launchers_processor_sets_the_precision(
     source = EncoderSource.resolve(KEY, str(small_folder))
     assert source.precision == precision
     described.write_text("flags : fpu\n")
+    encoder._opened.cache_clear()
     with caplog.at_level("WARNING", logger="quietcorpus"):
         opened = source.open()
     assert isinstance(opened._model._model, TorchModel)
