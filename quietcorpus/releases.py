@@ -67,10 +67,16 @@ def release(
         StageError: a failure of a worker or an engine; `Unavailable` where another try may help.
         GraphIsValid: `beam_options` ask for a dry run, and the job's graph is valid.
     """
+    from quietcorpus.pipelines.environment.beam_import import beam_imported
     from quietcorpus.pipelines.runners.local_workers import server_ahead
 
     options = tuple(beam_options)
-    with server_ahead(workers, options), process_restored():
+    named = [fspath(summary)] if summary is not None else []
+    with (
+        server_ahead(workers, options),
+        beam_imported(spec, named, options),
+        process_restored(),
+    ):
         with uncollected():
             from quietcorpus.pipelines.release import existing, needs
             from quietcorpus.pipelines.release.recorder import recorded

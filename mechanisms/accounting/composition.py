@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln
+import scipy
 
 from .guarantees import LimitedPrecision, ceiling, round_down, round_up
 
@@ -86,7 +86,11 @@ def _epsilon(budgets: Counter[float], delta: float) -> float:
 def _answers(epsilon: float, times: int) -> Outcomes:
     """Return the losses of `times` answers, each of which is true with odds of exp(epsilon)."""
     true = np.arange(times + 1.0)
-    ways = gammaln(times + 1) - gammaln(true + 1) - gammaln(times - true + 1)
+    ways = (
+        scipy.special.gammaln(times + 1)
+        - scipy.special.gammaln(true + 1)
+        - scipy.special.gammaln(times - true + 1)
+    )
     # log(1 + exp(epsilon)) is between epsilon and epsilon + log 2.
     chances = np.exp(ways + true * epsilon - times * np.logaddexp(0, epsilon))
     return epsilon * (2 * true - times), chances

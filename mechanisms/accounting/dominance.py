@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr
+import scipy
 
 from .concentrated import rho_of, rounded_up
 from .filters import Concentrated
@@ -91,5 +91,5 @@ def of_schedule(schedule: Schedule, done: int) -> Concentrated | None:
 def _curve(apart: float, epsilons: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Compute H of two normals that are so far apart."""
     middle = epsilons / apart
-    lower = ndtr(-middle - apart / 2)
-    return np.asarray(ndtr(apart / 2 - middle) - np.exp(epsilons) * lower)
+    lower = scipy.special.ndtr(-middle - apart / 2)
+    return np.asarray(scipy.special.ndtr(apart / 2 - middle) - np.exp(epsilons) * lower)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import digamma
+import scipy
 
 from ..noise.noisy_counts import relative
 
@@ -80,7 +80,9 @@ class Factors:
     def geometric_mean(self) -> Floats:
         """Return exp(E[log phi])."""
         totals = self.parameters.sum(axis=1, keepdims=True)
-        found: Floats = np.exp(digamma(self.parameters) - digamma(totals)).astype(np.float32)
+        found: Floats = np.exp(
+            scipy.special.digamma(self.parameters) - scipy.special.digamma(totals)
+        ).astype(np.float32)
         return found
 
 
@@ -239,7 +241,7 @@ def step(
     Returns:
         The shapes, and the tokens that the documents give to each factor and bin, float32 (T, K).
     """
-    weights = (np.exp(digamma(shapes)) / (1 + prior.rate)).astype(np.float32)
+    weights = (np.exp(scipy.special.digamma(shapes)) / (1 + prior.rate)).astype(np.float32)
     means = np.maximum(weights @ topics, _TINY)
     ratios = relative(noisy, means, decay)
     return prior.shape + weights * (ratios @ topics.T), topics * (weights.T @ ratios)

@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+import scipy
 from dp_accounting import get_epsilon_gaussian
 from dp_accounting.pld.privacy_loss_distribution import (
     PrivacyLossDistribution,
     from_gaussian_mechanism,
 )
-from scipy.special import gammaln, logsumexp
 
 from ..digits import edge, index_of, number, within
 from ..encoding import Value
@@ -101,10 +101,14 @@ def _renyi(rate: float, noise: float, steps: int, delta: float) -> float:
     best = math.inf
     for order in _ORDERS if noise >= _LITTLE_NOISE else ():
         k = np.arange(2, order + 1)
-        ways = gammaln(order + 1) - gammaln(k + 1) - gammaln(order - k + 1)
+        ways = (
+            scipy.special.gammaln(order + 1)
+            - scipy.special.gammaln(k + 1)
+            - scipy.special.gammaln(order - k + 1)
+        )
         chance = ways + k * math.log(rate) + (order - k) * math.log1p(-rate)
         growth = k * (k - 1) / (2 * noise**2)
-        excess = logsumexp(chance + growth + np.log(-np.expm1(-growth)))
+        excess = scipy.special.logsumexp(chance + growth + np.log(-np.expm1(-growth)))
         divergence = float(np.logaddexp(0, excess)) / (order - 1)
         found = math.log1p(-1 / order) - (math.log(delta) + math.log(order)) / (order - 1)
         best = min(best, steps * divergence + found)

@@ -16,7 +16,7 @@ from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import logsumexp
+import scipy
 
 from quietcorpus.compiled import compiled
 
@@ -344,7 +344,7 @@ class DistanceDraws:
             own = slice(offsets[row], offsets[row + 1])
             with np.errstate(divide="ignore"):
                 logs[row, ids[own]] = np.logaddexp(logs[row, ids[own]], np.log(rests[own]))
-        logs -= logsumexp(logs, axis=1, keepdims=True)
+        logs -= scipy.special.logsumexp(logs, axis=1, keepdims=True)
         return logs
 
     def log_chances(self, squares: Floats) -> Floats:

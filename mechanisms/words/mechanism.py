@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import logsumexp
+import scipy
 
 from ..accounting.guarantees import MetricPrivacy
 from ..encoding import Value
@@ -263,7 +263,7 @@ class LawDrawer(ABC):
         squares = self._distances.within(words, np.inf)[2].reshape(len(words), -1)
         weights = self._mechanism.weights(float(epsilon), np.sqrt(squares), squares.shape[1])
         logs: Floats = np.log(weights)
-        logs -= logsumexp(logs, axis=1, keepdims=True)
+        logs -= scipy.special.logsumexp(logs, axis=1, keepdims=True)
         return logs
 
 

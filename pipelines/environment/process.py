@@ -46,6 +46,11 @@ def keep_all() -> None:
     atexit.register(_end)
 
 
+def is_a_commands() -> bool:
+    """Return whether this process is a command's own."""
+    return _Process.is_a_commands
+
+
 def _end() -> None:
     """Leave all objects, unless a library would complain of them."""
     if any(name in sys.modules for name in _TELLING):

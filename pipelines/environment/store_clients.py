@@ -174,6 +174,7 @@ def _repeat_botos_requests() -> Callable[[], None]:
     HEAD has no error's name.
     """
     try:
+        import apache_beam.io.aws  # noqa: F401  # absent where a run names no store
         from botocore import auth
         from botocore.retries.standard import RetryHandler
     except ImportError:

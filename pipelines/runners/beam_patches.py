@@ -25,6 +25,8 @@ from apache_beam.runners.portability import local_job_service
 from apache_beam.runners.portability.fn_api_runner import fn_runner, worker_handlers
 from apache_beam.runners.portability.portable_runner import JobServiceHandle
 from apache_beam.runners.worker import worker_pool_main
+from apache_beam.transforms import userstate
+from apache_beam.transforms.core import CallableWrapperDoFn
 
 from quietcorpus.transforms.metrics import NAMESPACE
 from quietcorpus.transforms.threads import Temporary
@@ -49,6 +51,51 @@ def parser() -> _BeamArgumentParser:
     for options in PipelineOptions.__subclasses__():
         options._add_argparse_args(found)
     return found
+
+
+def _patch_looks() -> Callable[[], None]:
+    usual_specs, usual_view = userstate.get_dofn_specs, PipelineOptions.view_as
+    specs: dict[type, tuple[set[Any], set[Any]]] = {}
+    views: dict[tuple[int, type], PipelineOptions] = {}
+
+    def get_dofn_specs(dofn: Any) -> tuple[set[Any], set[Any]]:
+        kind = type(dofn)
+        if kind is CallableWrapperDoFn and _has_defaults(dofn._fn):
+            found: tuple[set[Any], set[Any]] = usual_specs(dofn)
+            return found
+        if kind not in specs:
+            specs[kind] = usual_specs(dofn)
+        states, timers = specs[kind]
+        return set(states), set(timers)
+
+    def view_as(self: PipelineOptions, kind: type[PipelineOptions]) -> PipelineOptions:
+        key = id(self._all_options), kind  # which its views share, and keep
+        if key not in views:
+            views[key] = usual_view(self, kind)
+        return views[key]
+
+    userstate.get_dofn_specs, PipelineOptions.view_as = get_dofn_specs, view_as
+
+    def undo() -> None:
+        userstate.get_dofn_specs, PipelineOptions.view_as = usual_specs, usual_view
+
+    return undo
+
+
+def _has_defaults(function: Any) -> bool:
+    """Return whether a function may have parameters of Beam's, which are defaults."""
+    own = getattr(function, "__defaults__", True), getattr(function, "__kwdefaults__", True)
+    return own != (None, None)
+
+
+looked_once = Temporary(_patch_looks)
+"""Read the methods of a DoFn once for each class, and options once for each group of them.
+
+`get_dofn_specs` (userstate.py) looks for states and timers in the defaults of every method, some
+ten times for each step of a graph, and `PipelineOptions.view_as` (pipeline_options.py) builds a
+parser of arguments for each of some 250 looks at an option: together a seventh of the processor
+time of a small run. States and timers are those of a class, but for a wrapped function's.
+"""
 
 
 def provision_info(options: PipelineOptions) -> fn_runner.ExtendedProvisionInfo:

@@ -141,10 +141,11 @@ class Engine:
         `written` says what is written so far, for the log of a job on a cluster.
         """
         try:
-            if self.local:
-                self._run_locally(build, observer)
-            else:
-                self._run_remotely(build, observer, written)
+            with beam_patches.looked_once():
+                if self.local:
+                    self._run_locally(build, observer)
+                else:
+                    self._run_remotely(build, observer, written)
         except GraphIsValid:
             raise
         except Exception as error:
