@@ -145,7 +145,7 @@ class UserWords:
         self._key = key
         self._tokenizer = tokenizer
         self._stream = key.stage(
-            "words of users", 1, **users.stage_parameters, tokenizer=tokenizer.law
+            "words of users", 2, **users.stage_parameters, tokenizer=tokenizer.law
         )
         self._clear()
 

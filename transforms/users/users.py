@@ -37,6 +37,7 @@ _BYTES = 4  # of a term's number
 _TEXTS_HELD = 1 << 12
 _NUMBER = re.compile(r"\+?[0-9]{1,400}(\.[0-9]{0,400})?([eE][+-]?[0-9]{1,4})?")
 _WHOLE = re.compile(r"-?[0-9]{1,400}(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,3})?")
+_UUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _BYTES_HELD, _BYTES_OF_A_TEXT = 1 << 26, 64
 
 Text = tuple[int, bytes]
@@ -87,7 +88,7 @@ class Users:
 
     def digests(self, documents: Documents, key: ReleaseKey) -> list[bytes | None]:
         """Return the digests of a batch's users, 16 bytes each; None for a document without one."""
-        stream = key.stage("users", 1)
+        stream = key.stage("users", 2)
         column = spelled(documents.columns[self.column], "mechanism.user", self.column)
         values = [value and _name(value) for value in column]
         digests = stream.addresses("", [0] * len(values), ((v or "").encode() for v in values))
@@ -115,10 +116,13 @@ class Users:
 
 
 def _name(value: str) -> str:
-    """Return a user's name: of a whole number with a point or an exponent, its digits.
+    """Return a user's name: of a whole number its digits, and of a UUID small letters.
 
-    Where another user is missing, pandas writes 7.0 for 7 into CSV, JSON and strings.
+    Where another user is missing, pandas writes 7.0 for 7 into CSV, JSON and strings. Some
+    databases write UUIDs in capitals.
     """
+    if _UUID.fullmatch(value):
+        return value.lower()
     if value.lstrip("-").isdigit() or not _WHOLE.fullmatch(value):
         return value
     number = Decimal(value)
@@ -233,7 +237,7 @@ def shares_of(
     """Read a batch; each document is cut to the most that a user contributes."""
     stream = key.stage(
         "texts of users",
-        1,
+        2,
         **users.stage_parameters,
         vocabulary=vocabulary.digest,
         tokenizer=vocabulary.tokenizer.law,

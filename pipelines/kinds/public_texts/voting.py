@@ -345,7 +345,7 @@ class UserTextsKind(PublicTextsKind):
 
     @property
     def laws(self) -> Mapping[str, int]:
-        return {"users": 1, "votes of users": 1, **super().laws}
+        return {"users": 2, "votes of users": 1, **super().laws}
 
     @property
     def counts_records(self) -> bool:

@@ -65,10 +65,10 @@ class CountedEmbeddingsKind(UserLevelKind):
     least_on_noise = LEAST_ON_NOISE["cooccurrence"]
     laws = MappingProxyType(
         {
-            "users": 1,
-            "words of users": 1,
+            "users": 2,
+            "words of users": 2,
             "vocabulary": 1,
-            "texts of users": 1,
+            "texts of users": 2,
             "clipping": 1,
             "cooccurrences": 1,
         }
