@@ -305,7 +305,9 @@ MEASURES: dict[str, Measure] = {
         "Membership of users: AUC",
         "Whether a user took part in a training, by how much better its vectors fit the user's "
         "texts than vectors of other users do. It is tried on trainings like the release's, each "
-        "on a quarter of the sampled users. .5 is guessing.",
+        "on a quarter of the sampled users. `by the counts that vectors follow from` is an "
+        "attacker who sees these noisy counts, which tell more than vectors: it stands with what "
+        "the guarantee allows, which is for an attacker who knows all other users. .5 is guessing.",
         "lower",
         says="Which of {tried:,} users took part in trainings like the release's, on a quarter of "
         "the sampled users each, is told with an AUC of {release} (noise alone: {noise}).",

@@ -18,6 +18,7 @@ MANIFEST = "manifest.json"
 PROVENANCES = ("public", "private")
 _PLAIN_NAME = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_.-]*")
 _BLOCK = 1 << 20
+_LONGEST, _SHOWN = 40, 8  # characters of a stranger's text in an error, and keys
 
 
 class ArtefactError(ValueError):
@@ -85,7 +86,9 @@ def parse(
             raise TypeError
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
         raise ArtefactError(f"has a {MANIFEST} that is not one of {noun}; build it again") from None
-    built = f"({content.get('builder', 'unknown')}, format {written}; this one reads"
+    built = (
+        f"({_short(content.get('builder', 'unknown'))}, format {_short(written)}; this one reads"
+    )
     if written > versions[-1]:
         raise ArtefactError(
             f"was built by a newer version {built} up to {versions[-1]}): update quietcorpus"
@@ -106,10 +109,15 @@ def parse(
         )
     if wrong := set(content) ^ set(keys):
         raise ArtefactError(
-            f"has a {MANIFEST} with missing or unknown keys ({', '.join(sorted(wrong))}); build "
-            "it again"
+            f"has a {MANIFEST} with missing or unknown keys "
+            f"({', '.join(map(_short, sorted(wrong)[:_SHOWN]))}); build it again"
         )
     return content
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def check_listed(files: Any, names: Collection[str], optional: Collection[str] = ()) -> None:

@@ -29,10 +29,11 @@ from .model import Card
 
 _SCHEMA = b"ARROW:schema"
 _FRESH = r"^[0-9a-f]{32}$"
-# The bytes of a row group that is read: of a larger file, as many times its size.
-_LARGEST_GROUP, _MOST_TIMES = 1 << 32, 64
+# The bytes of the pages of a row group that is read, and of its values in memory: of a larger file,
+# as many times its size. Texts are held up to seven times over, as read and as written again.
+_LARGEST_PAGES, _LARGEST_VALUES, _MOST_TIMES = 3 << 26, 1 << 30, 64
 _SHOWN = 8  # names of columns
-_BYTES_OF_VALUE = 16  # with its levels
+_BYTES_OF_VALUE = 16  # in memory, with its levels
 # Of Thrift's compact protocol: types, the size of a list that is given in digits, and the bits of
 # the largest number.
 _BOOLEANS, _BINARY, _LISTS, _STRUCT = (1, 2), 8, (9, 10), 12
@@ -172,13 +173,17 @@ def _check_sizes(uri: str, file: pq.ParquetFile, rows: int | None, content: byte
     if not fits or any(group.num_rows != size for group, size in zip(groups, own, strict=False)):
         raise InputError(f"{uri}: its row groups do not end where a release ends them")
     with readable(uri):
-        largest = max(_sizes(content), default=0)
-    if largest > max(_LARGEST_GROUP, _MOST_TIMES * len(content)):
+        sizes = list(_sizes(content))
+    most = _MOST_TIMES * len(content)
+    if any(
+        pages > max(_LARGEST_PAGES, most) or values > max(_LARGEST_VALUES, most)
+        for pages, values in sizes
+    ):
         raise InputError(f"{uri}: a row group is too large to be read")
 
 
-def _sizes(content: bytes) -> Iterator[int]:
-    """Yield the bytes that each row group takes, by the headers of its pages.
+def _sizes(content: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the bytes of each row group's pages, and of its values, by the headers of its pages.
 
     Arrow believes these headers. It is not asked: where the metadata of a column are hostile,
     Arrow 25 ends the process. The pages of a chunk follow those of the chunk before it, so that no
@@ -187,7 +192,7 @@ def _sizes(content: bytes) -> Iterator[int]:
     after = 0
     footer, _ = _struct(content, len(content) - 8 - int.from_bytes(content[-8:-4], "little"))
     for group in footer[4]:
-        size = 0
+        pages = in_memory = 0
         for column in (chunk[3] for chunk in group[1]):
             at = min(filter(None, (column.get(11), column[9])))
             end = at + column[7]
@@ -196,12 +201,13 @@ def _sizes(content: bytes) -> Iterator[int]:
             while at < end:
                 header, at = _struct(content, at)
                 values = next((header[kind][1] for kind in _PAGES if kind in header), 0)
-                size += max(header[2], 0) + _BYTES_OF_VALUE * max(values, 0)
+                pages += max(header[2], 0)
+                in_memory += _BYTES_OF_VALUE * max(values, 0)
                 at += max(header[3], 0)
             if at != end:
                 raise ValueError
             after = end
-        yield size
+        yield pages, in_memory
 
 
 def _struct(content: bytes, at: int) -> tuple[dict[int, Any], int]:

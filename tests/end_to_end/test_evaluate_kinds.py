@@ -34,6 +34,7 @@ from quietcorpus.indexes.tokens.segmentation import split
 from quietcorpus.indexes.tokens.tokenizer import tokenize
 from quietcorpus.indexes.words.word_index import open_index
 from quietcorpus.pipelines.evaluate.definition import EXACT, OF_WORDS
+from quietcorpus.pipelines.kinds.sentence_embeddings.study import BY_WORDS
 from quietcorpus.transforms.artefacts.encoder import PACKAGED, EncoderSource
 
 if TYPE_CHECKING:
@@ -320,6 +321,9 @@ def test_encoded_words(
         linked = figures(content, way)
         assert linked["linkage", "release"] > 0.3
         assert linked["linkage", "noise"] <= linked_by_chance(1)
+    # Kills: no figure of the words, which tell more than their embeddings.
+    words = figures(content, BY_WORDS)["linkage", "guarantee"]
+    assert words >= figures(content, "by all rows together")["linkage", "release"]
     assert own["authorship", "noise"] < 0.5
     law = figures(content, OF_WORDS)
     assert 0.5 < law["definition", "release"] <= law["definition", "guarantee"] <= 1

@@ -163,6 +163,12 @@ MANIFESTS: list[tuple[Change, str]] = [
     (lambda m: m.pop("format"), OTHER),
     (lambda m: m.update(format="quietcorpus-things"), OTHER),
     (lambda m: m.update(note=1), KEYS.format("note")),
+    # A stranger's text of a megabyte is cut.
+    (lambda m: m.update({"k" * 10**6: 1}), KEYS.format("k" * 40 + "...")),
+    (
+        lambda m: m.update(version=9, builder="b" * 10**6),
+        f"was built by a newer version ({'b' * 40}...",
+    ),
     (lambda m: m.pop("files"), KEYS.format("files")),
     (lambda m: m.pop("source"), KEYS.format("source")),
 ]

@@ -20,6 +20,7 @@ from quietcorpus.evaluation.attacks.facts import (
 )
 from quietcorpus.evaluation.attacks.linkage import (
     Score,
+    agreeing,
     by_simulations,
     cosines,
     noisy_means,
@@ -28,7 +29,7 @@ from quietcorpus.evaluation.attacks.linkage import (
 from quietcorpus.evaluation.attacks.tradeoff import Curve, Outcomes
 from quietcorpus.evaluation.attacks.word_linkage import Originals
 from quietcorpus.evaluation.classification import FOUR_LAYERS, Folded
-from quietcorpus.evaluation.results import Observation
+from quietcorpus.evaluation.results import Observation, share_found
 from quietcorpus.indexes.documents.candidates import Candidates
 from quietcorpus.indexes.documents.recoder import means
 from quietcorpus.indexes.tokens.segmentation import split
@@ -62,6 +63,7 @@ from ...evaluate.study import (
     judged,
     learnt,
     linked_beside_noise,
+    most_linked,
     way_of,
 )
 from ...jobs.kind import prepare
@@ -69,6 +71,7 @@ from ...schema.spec import Spec
 from ..words.guesses import BEYOND, DEFINED, TextAttacker
 from .job import EmbeddedWordsKind, SentencesKind
 
+BY_WORDS = "by the words, before they are encoded"
 _NETWORK = "network"
 _OF_ORIGINALS = "learnt from originals"
 _AS_PUBLISHED = "network of four layers learnt from recoded originals"
@@ -150,7 +153,8 @@ class SentencesStudy(Study):
             "sentences, at random, replaced by one of another document: of "
             f"{_MOST_PAIRS:,} documents at most. {definition.NOTE} Encoded words have the "
             "definition of words: the two inputs differ in a word, and the attacker sees words, or "
-            "their noise, before they are encoded, which tells as much at least.",
+            "their noise, before they are encoded, which tells as much at least. So does the "
+            f"attacker on linkage {BY_WORDS}, which stands with what the guarantee allows.",
         ]
 
     def redraw(self, spec: Spec) -> Draw:
@@ -192,6 +196,7 @@ class SentencesStudy(Study):
         if isinstance(parameters, EmbeddedWordsParameters):
             assert self._words is not None
             if draw.placed:
+                yield self._linked_by_words(parameters)
                 yield from self._linked_among_few(parameters, released, generator)
             curves = self._words.told_apart(parameters.words), self._words.worst(parameters.words)
             for subject, curve in zip(("release", "guarantee"), curves, strict=True):
@@ -264,6 +269,20 @@ class SentencesStudy(Study):
         """Release some documents several times by one law: (count, numbers, d)."""
         draws = (drawn(self._privatizer(law), self._sample, numbers) for _ in range(count))
         return np.stack([_embeddings(one) for one in draws])
+
+    def _linked_by_words(self, law: EmbeddedWordsParameters) -> Observation:
+        """Return the linkage of fresh rows by their words, which no attacker on embeddings sees.
+
+        An encoder may give the words of a short run away, and none gives more.
+        """
+        assert self._words is not None
+        rows = drawn(law.words.privatizer(ReleaseKey.fresh()), self._sample).rows
+        index, tokenizer = law.words.index.open(), law.words.tokenizer
+        _, words = index.vocabulary.look_up(tokenizer.spelled(rows["text"].combine_chunks()))
+        score, kept = self._words.likelihoods(law.words, words.astype(np.int64)), self._sample.kept
+        if kept is not None:
+            score = agreeing(score, kept[:, 0], kept[:, 0])
+        return share_found("linkage", "guarantee", most_linked(score, len(self._sample)), BY_WORDS)
 
     def _linked_among_few(
         self,

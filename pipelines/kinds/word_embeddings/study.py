@@ -18,11 +18,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
+import scipy.sparse as sp
 from apache_beam.io.filesystem import BeamIOError, FileMetadata, FileSystem
 
 from quietcorpus.evaluation.attacks.membership import Membership
 from quietcorpus.evaluation.attacks.tradeoff import Curve, Normals, Profile
-from quietcorpus.evaluation.attacks.user_membership import PairFit, Pairs, Scores, UserAttack
+from quietcorpus.evaluation.attacks.user_membership import (
+    PairFit,
+    Pairs,
+    Scores,
+    SumsAttack,
+    UserAttack,
+)
 from quietcorpus.evaluation.classification import counted
 from quietcorpus.evaluation.embeddings import map_letters, map_list, map_word, nearest, similarity
 from quietcorpus.evaluation.intervals import over_draws
@@ -34,10 +41,13 @@ from quietcorpus.indexes.vectors import VectorsError
 from quietcorpus.indexes.words.embeddings import read_vectors
 from quietcorpus.mechanisms.accounting.filters import Concentrated
 from quietcorpus.mechanisms.accounting.privacy_loss import loss_distribution
-from quietcorpus.mechanisms.users.clipped_sum import STEPS
-from quietcorpus.mechanisms.words.word_pairs import balanced_weights
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.users.clipped_sum import STEPS, ClippedSum
+from quietcorpus.mechanisms.users.cooccurrence import contribution
+from quietcorpus.mechanisms.words.word_pairs import Words, balanced_weights
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.errors import InputError, client_errors, shown
+from quietcorpus.transforms.vocabulary import load
 
 from ...evaluate import definition
 from ...evaluate.corpus import Draw, Sample, Strings
@@ -67,6 +77,7 @@ _SHADOWS, _LEAST_USERS = 16, 20
 _EPOCHS_OF_FEW = 50
 """Epochs of word2vec on a quarter of the users: from so few, gensim's 5 teach it next to nothing,
 and a reference without privacy should know its texts by heart."""
+BY_COUNTS = "by the counts that vectors follow from"
 _JUDGED = ("wordsim353.tsv", "simlex999.txt")
 
 Vectors = npt.NDArray[np.float32]
@@ -103,7 +114,7 @@ class WordEmbeddingsStudy(Study):
         self._words: list[str] = self.own.rows["word"].to_pylist()
         self._numbers = {word: number for number, word in enumerate(self._words)}
         tokenizer = tokenizer_of_card(studied.card.mechanism)
-        vocabulary = Vocabulary(self._words, tokenizer)
+        self._vocabulary = vocabulary = Vocabulary(self._words, tokenizer)
         offsets, terms = vocabulary.look_up(tokenizer.tokenize(sample.documents.texts))
         self._counts = counted(offsets, terms, len(self._words))
         frequent = np.argsort(-self._counts.sum(axis=0), kind="stable")[:_WORDS]
@@ -123,9 +134,15 @@ class WordEmbeddingsStudy(Study):
             "release, with those of word2vec trained on the sample as it is (100 dimensions, "
             "window 5); the original is such a training against another one.",
             "Membership of users is attacked if a user column is named and it has "
-            f"{_LEAST_USERS} users or more, in fresh draws of `method: cooccurrence`: a user's "
-            "score is how well vectors fit the user's texts (products of the vectors of words near "
-            "each other, rare pairs counting for more), less how well those of "
+            f"{_LEAST_USERS} users or more. First stands the most that the guarantee allows an "
+            "attacker who knows all other users. With `method: cooccurrence`, the next attacker "
+            f"does not know them ({BY_COUNTS}): it sees the noisy counts of a quarter of the "
+            "sampled users, and infers which half of twice as many users they are of, all "
+            "together, by the law of the noise (expectation propagation). Vectors are made of such "
+            "counts, and tell no more; of a private vocabulary, the counts are of the words that "
+            "were released. The realistic attacker sees vectors, in fresh draws: a user's score is "
+            "how well vectors fit the user's texts (products of the vectors of words near each "
+            "other, rare pairs counting for more), less how well those of "
             f"{_SHADOWS} trainings on random halves of the attacked users do. Every training is on "
             "a quarter of the sampled users, under the noise of the spec; where users have budgets "
             "of their own, each has the largest. Where no release can be made of so few, there is "
@@ -167,24 +184,47 @@ class WordEmbeddingsStudy(Study):
         released = self._placed(draw)
         yield from self._scored(released, "release", number)
         yield from self._beside(released, "release", number)
+        yield from self._defined(draw.law, number)
         if self._attackable and _is_quick(draw.law):
             with suppress(_TooFew):
                 attack = self._attack(lambda users: self._released_of(users, draw.law), number)
                 on_target, on_strangers = attack.on_target(), attack.on_strangers()
                 yield _membership("release", on_target)
                 yield _membership("noise", on_strangers)
-        yield from self._defined(draw.law)
 
-    def _defined(self, spec: Spec | None) -> Iterator[Observation]:
-        """Yield what the definition's attacker finds of a user, and what is allowed."""
-        if spec is None:
-            yield from definition.observed("guarantee", *definition.of_total(self._total))
-            return
-        kind = prepare(spec)
+    def _defined(self, spec: Spec | None, number: int) -> Iterator[Observation]:
+        """Yield what the definition's attacker finds of a user, what is allowed, and by counts."""
+        kind = None if spec is None else prepare(spec)
+        most, way = definition.of_total(self._total) if kind is None else allowed(kind)
         if isinstance(kind, CountedEmbeddingsKind):
-            most = max(kind.norms.most.values()) / kind.norms.mechanism.deviation
-            yield from definition.observed("release", Normals(float(most)))
-        yield from definition.observed("guarantee", *allowed(kind))
+            apart = max(kind.norms.most.values()) / kind.norms.mechanism.deviation
+            yield from definition.observed("release", Normals(float(apart)))
+        yield from definition.observed("guarantee", most, way)
+        if not self._attackable:
+            return
+        yield Observation("user-membership", "guarantee", most.auc)
+        if isinstance(kind, CountedEmbeddingsKind):
+            yield _membership("guarantee", self._on_counts(kind, number).on_target(), BY_COUNTS)
+
+    def _on_counts(self, kind: CountedEmbeddingsKind, number: int) -> SumsAttack:
+        """Prepare the attack on the noisy counts that vectors follow from.
+
+        They are of the words that a release counts: all of a public vocabulary, or else those that
+        were released.
+        """
+        vocabulary, public = self._vocabulary, kind.corpus.public
+        if public is not None:
+            vocabulary = load(public, vocabulary.tokenizer)
+        tokens = vocabulary.tokenizer.tokenize(self._sample.documents.texts)
+        offsets, terms = vocabulary.look_up(tokens)
+        most = kind.corpus.spec.tokens
+        texts = [
+            first_words([terms[offsets[one] : offsets[one + 1]] for one in own], most)
+            for own in self._users
+        ]
+        units = units_of(texts, kind.counting.window, len(vocabulary), max(kind.counting.most))
+        # Seeded by the number alone, as `_attack`.
+        return on_counts(units, kind.norms.mechanism, np.random.default_rng([number, 3]))
 
     @property
     def _attackable(self) -> bool:
@@ -351,8 +391,42 @@ def _numbered(targets: Strings) -> tuple[Numbers, npt.NDArray[np.float64]]:
     return rows[finite], numbers[finite]
 
 
-def _membership(subject: str, found: Membership) -> Observation:
-    return membership_found(subject, found, "user-membership", fresh=True)
+def _membership(subject: str, found: Membership, group: str = "") -> Observation:
+    return membership_found(subject, found, "user-membership", group, fresh=True)
+
+
+def units_of(users: Sequence[Sequence[Words]], window: int, size: int, most: int) -> sp.csr_array:
+    """Return the counts that users add to the exact sums of a release, (n, cells that any has).
+
+    Args:
+        users: the texts of each user, as numbers of `size` words.
+        window, most: the window, and the norm that users' whole counts are clipped to.
+    """
+    found = [contribution(texts, window, size) for texts in users]
+    cells = np.unique(np.concatenate([cells for cells, _ in found]), return_inverse=True)
+    counts = np.rint(most * np.concatenate([values for _, values in found]))
+    offsets = np.cumsum([0, *(len(own) for own, _ in found)])
+    return sp.csr_array((counts, cells[1], offsets), (len(found), len(cells[0])))
+
+
+def on_counts(
+    units: sp.csr_array, mechanism: ClippedSum, generator: np.random.Generator
+) -> SumsAttack:
+    """Prepare the attack on noisy sums of users' counts, in the cells that any user has."""
+
+    def release(sums: Numbers) -> Numbers:
+        stream = ReleaseKey.fresh().stage("cooccurrences", 1)
+        own = stream.addresses("block", [0], [b""])
+        noisy: Numbers = mechanism.release(sums[None].astype(np.int64), stream, own)[0]
+        return noisy
+
+    return SumsAttack(units, release, float(mechanism.deviation), generator)
+
+
+def first_words(texts: Sequence[Words], most: int) -> list[Words]:
+    """Return the first words of a user's texts, `most` at most."""
+    starts = np.cumsum([0, *map(len, texts)])
+    return [text[: max(0, most - start)] for text, start in zip(texts, starts, strict=False)]
 
 
 def _documents_of(sample: Sample) -> list[Numbers]:
