@@ -11,7 +11,9 @@ it, of recoded means. At epsilon 10, the number of sentences that count varies, 
     python benchmarks/utility_sentences_protocols.py --data ../shared/data \\
         --folder build/utility-sentences
 
-Artefacts, releases and reports stay in the folder, so that a stopped run can go on.
+Artefacts, releases and reports stay in the folder, so that a stopped run can go on. `--public FILE`
+writes the texts of both corpora that are in no other file here, for `index build-encoder`;
+`--encoder FOLDER` releases by such an encoder instead, and leaves out the numbers of sentences.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from threadpoolctl import threadpool_limits
 
 import quietcorpus as qc
 from quietcorpus.indexes.tokens.segmentation import split
+from quietcorpus.transforms.artefacts.encoder import PACKAGED
 
 EPSILONS = (3, 6, 10, 15, 25)
 AT_EPSILON, LENGTHS = 10, (2, 4, 8, 16, 32)
@@ -65,7 +68,7 @@ CORPORA = {
 }
 
 
-def prepare(corpus: Corpus, data: Path, folder: Path) -> None:
+def prepare(corpus: Corpus, data: Path, folder: Path, encoder: str = PACKAGED) -> None:
     """Write the private documents and both sets of public ones, disjoint; build candidates."""
     if (folder / "candidates" / "manifest.json").exists():
         return
@@ -88,10 +91,25 @@ def prepare(corpus: Corpus, data: Path, folder: Path) -> None:
         folder / "public.parquet",
         folder / "candidates",
         provenance="public",
+        encoder=encoder,
         candidates=corpus.candidates,
         least_sentences=corpus.least,
         most_sentences=corpus.sentences,
     )
+
+
+def write_public(data: Path, folder: Path, output: Path) -> None:
+    """Write the texts of both corpora that no protocol uses."""
+    rest: list[str] = []
+    for name, corpus in CORPORA.items():
+        used = {
+            text
+            for part in ("private", "public", "more")
+            for text in pq.read_table(folder / name / f"{part}.parquet")["text"].to_pylist()
+        }
+        texts = pq.read_table(data / corpus.file, columns=["text"])["text"].to_pylist()
+        rest += [text for text in texts if text not in used]
+    pq.write_table(pa.table({"text": rest}), output)
 
 
 def compared(folder: Path) -> dict[str, dict[str, Any]]:
@@ -136,7 +154,7 @@ def by_length(folder: Path, variants: dict[str, dict[str, Any]]) -> list[str]:
     return list(curves)
 
 
-def release(name: str, corpus: Corpus, folder: Path) -> None:
+def release(name: str, corpus: Corpus, folder: Path, encoder: str) -> None:
     """Release the private documents, if they are not released yet."""
     spec = {
         "release": name,
@@ -152,6 +170,7 @@ def release(name: str, corpus: Corpus, folder: Path) -> None:
             "utility": "similarity",
             "epsilon": 10,
             "candidates": str(folder / "candidates"),
+            "encoder": encoder,
             "most_sentences": corpus.sentences,
         },
     }
@@ -222,27 +241,33 @@ def cell(figures: list[dict[str, Any]], **setting: str) -> str:
     return f"{one['mean']:.3f}{between}"
 
 
-def prepared(description: str) -> Iterator[tuple[str, Corpus, Path, int]]:
-    """Parse the command, and yield each corpus: its name, itself, its folder and the draws."""
+def prepared(description: str) -> Iterator[tuple[str, Corpus, Path, argparse.Namespace]]:
+    """Parse the command, and yield each corpus: its name, itself, its folder and what is given."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--data", required=True, type=Path, help="a folder: reviews, complaints")
     parser.add_argument("--folder", required=True, type=Path)
     parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("--encoder", default=PACKAGED)
+    parser.add_argument("--public", type=Path)
     given = parser.parse_args()
     for name, corpus in CORPORA.items():
-        folder = given.folder.resolve() / name
-        prepare(corpus, given.data, folder)
-        yield name, corpus, folder, given.draws
+        prepare(corpus, given.data, given.folder.resolve() / name, given.encoder)
+    if given.public:
+        write_public(given.data, given.folder, given.public)
+        return
+    for name, corpus in CORPORA.items():
+        yield name, corpus, given.folder.resolve() / name, given
 
 
 def main() -> None:
     """Measure what is not measured yet, and print the tables."""
-    for name, corpus, folder, draws in prepared(str(__doc__)):
+    for name, corpus, folder, given in prepared(str(__doc__)):
         variants = compared(folder)
-        release(name, corpus, folder)
-        print_tables(name, evaluated(corpus, folder, draws, "report"), variants)
-        ways = by_length(folder, variants)
-        print_by_length(name, evaluated(corpus, folder, draws, "by-length"), ways)
+        release(name, corpus, folder, given.encoder)
+        print_tables(name, evaluated(corpus, folder, given.draws, "report"), variants)
+        if given.encoder == PACKAGED:
+            ways = by_length(folder, variants)
+            print_by_length(name, evaluated(corpus, folder, given.draws, "by-length"), ways)
 
 
 if __name__ == "__main__":

@@ -3,13 +3,16 @@
 The table starts with the encoder's own output for each token alone. What all tokens have in common
 is taken out, each token is weighted by a / (a + p), p its frequency (Arora, Liang and Ma: a simple
 but tough-to-beat baseline for sentence embeddings, ICLR 2017), and the mean of the encoder's
-embeddings of public sentences is added. Ridge regression towards these embeddings then changes the
-table, the more a token occurs: with A the matrix of each sentence's shares of tokens and E the
-embeddings,
+embeddings of public sentences is added. Ridge regression then changes the table, the more a token
+occurs: with A the matrix of each sentence's shares of tokens and E the targets,
 
     minimise |A T - E|^2 + strength |T - T0|^2.
 
-A token of no public sentence keeps its start. The strength is chosen on held-out sentences.
+A sentence's target lies between its own embedding and the mean of its document's. What is released
+are documents' means with noise: a table that learns what a sentence tells of its document keeps
+more of it at the same noise. The length of an embedding does not count, so the rows of A are
+divided by the lengths that a first regression gives. A token of no public sentence keeps its start.
+The strength is chosen on held-out documents.
 """
 
 from __future__ import annotations
@@ -24,7 +27,9 @@ from scipy import sparse
 Floats = npt.NDArray[np.float64]
 STRENGTHS = 0.1, 0.03, 0.01
 """The strengths of the regression that are tried."""
-_HELD = 10  # one public sentence in ten is held out
+LEAST_DOCUMENTS = 20
+_HELD = 10  # one public document in ten is held out
+_LEAST_LENGTH = 0.05
 _FREQUENT = 1e-4  # the frequency of which tokens count half
 _COLUMNS = 64  # a few tables of so many are held at once
 _ITERATIONS = 50  # of conjugate gradients; cosines then change by less than 1e-4
@@ -37,18 +42,24 @@ class Distilled:
     Attributes:
         vectors: each token's, float64 (V, d).
         strength: the regression's.
-        closeness: the mean cosine with the encoder's embeddings of held-out public sentences.
+        closeness: the mean cosine with the encoder's embeddings of sentences of held-out documents.
         start: the same before the regression.
+        documents: the mean cosine of the means of held-out documents.
     """
 
     vectors: Floats
     strength: float
     closeness: float
     start: float
+    documents: float
 
 
 def distilled(
-    alone: Floats, tokens: Sequence[Sequence[int]], embeddings: Floats, seed: int
+    alone: Floats,
+    tokens: Sequence[Sequence[int]],
+    embeddings: Floats,
+    documents: npt.NDArray[np.int64],
+    seed: int,
 ) -> Distilled:
     """Make the table of an encoder.
 
@@ -56,39 +67,70 @@ def distilled(
         alone: the encoder's embedding of each token, (V, d).
         tokens: those of each public sentence, one at least.
         embeddings: the encoder's of each public sentence, (n, d).
-        seed: of the choice of held-out sentences.
+        documents: the number of each sentence's document, (n,).
+        seed: of the choice of held-out documents.
 
     Raises:
-        ValueError: the sentences are fewer than twenty.
+        ValueError: the documents are fewer than `LEAST_DOCUMENTS`.
     """
-    if len(tokens) < 2 * _HELD:
-        raise ValueError(f"{len(tokens)} sentences")
-    shares = _shares(tokens, len(alone))
-    held = np.random.default_rng(seed).permutation(len(tokens)) % _HELD == 0
-    known, wanted = shares[~held], _unit(embeddings)[~held]
+    numbers = np.unique(documents, return_inverse=True)[1]
+    count = int(numbers.max()) + 1
+    if count < LEAST_DOCUMENTS:
+        raise ValueError(f"{count} documents")
+    own, shares = _unit(embeddings), _shares(tokens, len(alone))
+    members = _shares(np.split(np.argsort(numbers, kind="stable"), _ends(numbers)), len(own))
+    means = members @ own
+    held_documents = np.random.default_rng(seed).permutation(count) % _HELD == 0
+    held = held_documents[numbers]
+    targets = _unit(own + means[numbers])
+    known, wanted, unseen = shares[~held], targets[~held], shares[held]
+    start = _start(alone, tokens, known, wanted)
+    first = start + _change(known, wanted - known @ start, STRENGTHS[0])
+    lengths = np.maximum(np.linalg.norm(known @ first, axis=1), _LEAST_LENGTH)
+    scaled = sparse.diags(1 / lengths) @ known
+
+    def near(vectors: Floats, others: Floats) -> float:
+        return float((_unit(vectors) * _unit(others)).sum(axis=1).mean())
+
+    tried = (  # one beside the best so far
+        (near(unseen @ vectors, targets[held]), strength, vectors)
+        for strength in STRENGTHS
+        for vectors in [start + _change(scaled, wanted - scaled @ start, strength)]
+    )
+    _, strength, vectors = max(tried, key=lambda one: one[0])
+    return Distilled(
+        vectors,
+        strength,
+        near(unseen @ vectors, own[held]),
+        near(unseen @ start, own[held]),
+        near((members @ _unit(shares @ vectors))[held_documents], means[held_documents]),
+    )
+
+
+def _ends(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return where each document but the last ends, in the order of documents."""
+    ends: npt.NDArray[np.int64] = np.cumsum(np.bincount(numbers))[:-1]
+    return ends
+
+
+def _start(
+    alone: Floats, tokens: Sequence[Sequence[int]], known: sparse.csr_matrix, wanted: Floats
+) -> Floats:
+    """Return the table before the regression."""
     frequencies = np.bincount(np.concatenate(tokens), minlength=len(alone)).astype(np.float64)
     frequencies /= frequencies.sum()
     own, common = _unit(alone), wanted.mean(axis=0)
-    start = (own - frequencies @ own) * (_FREQUENT / (_FREQUENT + frequencies))[:, None]
+    start: Floats = (own - frequencies @ own) * (_FREQUENT / (_FREQUENT + frequencies))[:, None]
     first = known @ start
     start *= (first * (wanted - common)).sum() / (first**2).sum()
     start += common  # of every token, and so of every mean
-    unseen, expected = shares[held], _unit(embeddings)[held]
-
-    def closeness(vectors: Floats) -> float:
-        return float((_unit(unseen @ vectors) * expected).sum(axis=1).mean())
-
-    tried = (  # one beside the best so far
-        Distilled(vectors, strength, closeness(vectors), before)
-        for before in [closeness(start)]
-        for strength in STRENGTHS
-        for vectors in [start + _change(known, wanted - known @ start, strength)]
-    )
-    return max(tried, key=lambda one: one.closeness)
+    return start
 
 
-def _shares(tokens: Sequence[Sequence[int]], size: int) -> sparse.csr_matrix:
-    """Return the share of each token in each sentence, (n, V)."""
+def _shares(
+    tokens: Sequence[Sequence[int]] | list[npt.NDArray[np.int64]], size: int
+) -> sparse.csr_matrix:
+    """Return the share of each token in each sentence, or of sentences in documents, (n, V)."""
     counts = np.array([len(one) for one in tokens])
     offsets = np.concatenate([[0], np.cumsum(counts)])
     shares = sparse.csr_matrix(

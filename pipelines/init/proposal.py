@@ -233,6 +233,11 @@ def _sentences(answers: Answers) -> _Block:
             "epsilon: 10",
             line("candidates", "candidates", "public documents like the corpus's"),
             *_of_english(answers),
+            *note(
+                "For 100,000 documents and more, a static encoder is some fifty times as fast: "
+                "`quietcorpus index build-encoder`, then `encoder: FOLDER` here and `--encoder "
+                "FOLDER` with the candidates."
+            ),
         ],
         (
             "quietcorpus index build-candidates public.parquet --output candidates "

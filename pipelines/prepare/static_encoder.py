@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.indexes.documents.distillation import Distilled, distilled
+from quietcorpus.indexes.documents.distillation import LEAST_DOCUMENTS, Distilled, distilled
 from quietcorpus.indexes.folder import MANIFEST, described
 from quietcorpus.indexes.tokens.segmentation import LANGUAGES, NAME, split
 from quietcorpus.transforms.artefacts import static_model
@@ -85,14 +85,17 @@ def _made(
     """Make the encoder in a folder; return the manifest."""
     opened, tokenizer = source.open(), source.tokenizer()
     with steps.step("reading and choosing sentences"):
-        listed = _chosen(corpus, language, wanted, np.random.default_rng(seed))
+        listed, documents = _chosen(corpus, language, wanted, np.random.default_rng(seed))
         tokens = [one.ids for one in tokenizer.encode_batch(listed, add_special_tokens=False)]
+        documents = documents[[bool(own) for own in tokens]]
         listed = [one for one, own in zip(listed, tokens, strict=True) if own]
         tokens = [own for own in tokens if own]
-    if len(listed) < LEAST_SENTENCES:
-        raise InputError(
-            f"public: {corpus.pattern} has {len(listed)} sentences; give {LEAST_SENTENCES} or more"
-        )
+    for number, least, what in (
+        (len(listed), LEAST_SENTENCES, "sentences"),
+        (len(np.unique(documents)), LEAST_DOCUMENTS, "documents with sentences of their own"),
+    ):
+        if number < least:
+            raise InputError(f"public: {corpus.pattern} has {number} {what}; give {least} or more")
     with (
         encoding.session(source, len(listed)) as ray,
         steps.step("encoding sentences", len(listed), "sentences") as display,
@@ -103,7 +106,7 @@ def _made(
         alone = opened.of_tokens(size, display.advance)
     with steps.step("fitting the table, and writing"):
         kept = _principal(embeddings, dimensions)
-        found = distilled(alone @ kept, tokens, embeddings @ kept, seed)
+        found = distilled(alone @ kept, tokens, embeddings @ kept, documents, seed)
         manifest = {
             "format": FORMAT,
             "version": 1,
@@ -114,6 +117,7 @@ def _made(
             "dimensions": kept.shape[1],
             "closeness": round(found.closeness, 4),
             "closeness_of_tokens_alone": round(found.start, 4),
+            "closeness_of_documents": round(found.documents, 4),
             "strength": found.strength,
             "seed": seed,
             "builder": f"quietcorpus {quietcorpus_version()}",
@@ -128,20 +132,23 @@ def lines(manifest: dict[str, Any]) -> list[str]:
         f"of            {manifest['model']['name']}, sha256 {manifest['model']['sha256'][:12]}",
         f"dimensions    {manifest['dimensions']}",
         f"closeness     {manifest['closeness']:.3f}, the mean cosine with the model's embeddings "
-        f"of sentences held out ({manifest['closeness_of_tokens_alone']:.3f} without the fit)",
+        f"of sentences held out ({manifest['closeness_of_tokens_alone']:.3f} without the fit); of "
+        f"documents {manifest['closeness_of_documents']:.3f}",
     ]
 
 
 def _chosen(
     corpus: Corpus, language: str, wanted: int, generator: np.random.Generator
-) -> list[str]:
-    """Draw a uniform sample of the different sentences of public texts, in random order."""
-    found: dict[str, float] = {}
-    for own in texts(corpus):
-        for sentence in split(own.to_pylist(), _LONGEST, language).texts:
-            if sentence not in found:
-                found[sentence] = generator.random()
-    return sorted(found, key=found.__getitem__)[:wanted]
+) -> tuple[list[str], npt.NDArray[np.int64]]:
+    """Draw public documents: their different sentences, and the number of each one's document."""
+    listed = [text for own in texts(corpus) for text in own.to_pylist()]
+    found: dict[str, int] = {}
+    for document in generator.permutation(len(listed)).tolist():
+        if len(found) >= wanted:
+            break
+        for sentence in split([listed[document]], _LONGEST, language).texts:
+            found.setdefault(sentence, document)
+    return list(found)[:wanted], np.fromiter(found.values(), np.int64)[:wanted]
 
 
 def _principal(

@@ -22,7 +22,7 @@ import hashlib, pathlib, shutil
 import quietcorpus as qc
 from quietcorpus.transforms.artefacts import static_model
 from quietcorpus.transforms.privatizers.sentences import SentencePrivatizer
-for documents, texts in ((128, 512), (7, 5)):
+for documents, texts in ((128, 256), (7, 5)):
     SentencePrivatizer.documents_at_once, static_model._TEXTS_AT_ONCE = documents, texts
     for spec in sorted(pathlib.Path().glob("*.yaml")):
         shutil.rmtree("released", ignore_errors=True)

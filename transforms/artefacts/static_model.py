@@ -45,7 +45,7 @@ _BITS = 28  # of a vector's largest number: sums of 2^25 tokens fit 53 bits
 _SUM_BITS = 25  # the squares of 2^13 of these fit 63 bits
 _MOST_DIMENSIONS = 1 << 13
 _MOST_EXPONENT = 1000
-_TEXTS_AT_ONCE = 512
+_TEXTS_AT_ONCE = 256
 
 
 def is_static(folder: Path) -> bool:

@@ -98,8 +98,13 @@ def test_fewer_dimensions(model: Path, public: Path, tmp_path: Path) -> None:
 def test_what_cannot_be(model: Path, public: Path, tmp_path: Path) -> None:
     few = tmp_path / "few.parquet"
     pq.write_table(pa.table({"text": ["The man was in the city."] * 500}), few)
+    long = tmp_path / "long.parquet"
+    drawn = np.random.default_rng(5).choice(WORDS, (10, 60, 6))
+    texts = [" ".join(" ".join(one).capitalize() + "." for one in text) for text in drawn]
+    pq.write_table(pa.table({"text": texts}), long)
     for changes, said in (
         ({"public": few}, r"public: \S+ has 1 sentences; give 200 or more"),
+        ({"public": long}, r"public: \S+ has 10 documents with sentences of their own; give 20"),
         ({"language": "xx"}, "language: 'xx' is not one that the splitter"),
         ({"dimensions": 99}, "dimensions: expected 1 to 16, the model's, got 99"),
         ({"output": "s3://bucket/encoder"}, "output: expected a folder of this machine"),
