@@ -156,7 +156,7 @@ def test_the_guide_to_public_texts(desk: Desk) -> None:
 @pytest.mark.nightly
 def test_the_guide_to_sentence_embeddings(desk: Desk) -> None:
     page = f"{GUIDES}/sentence-embeddings.md"
-    first, _multilingual = blocks(page)
+    first, _static, _multilingual = blocks(page)
     desk.spec("sentences.yaml", page)
     few = "--provenance public --candidates 40 --clusters 4 --projections 20"
     desk.run(first, {"--provenance public": few})
