@@ -229,6 +229,7 @@ bench: $(VENV)/.bench $(VECTORS) build/peer build/wide.npz
 	$(BIN)/python benchmarks/kernels.py
 	$(BIN)/python benchmarks/document_loss.py
 	$(BIN)/python benchmarks/pipeline.py --corpus $(BENCH_CORPUS)
+	$(RUNNING) benchmarks/plain_counts.py --corpus $(BENCH_CORPUS)
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python benchmarks/words.py \
 		--glove $(VECTORS) --wide build/wide.npz --peer build/peer
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python benchmarks/search.py --glove $(VECTORS)

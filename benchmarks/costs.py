@@ -42,6 +42,7 @@ class Case:
     documents: int
     mechanism: dict[str, object]
     messages: bool = False
+    columns: tuple[tuple[str, object], ...] = ()
 
 
 def cases(folder: Path) -> list[Case]:
@@ -51,11 +52,17 @@ def cases(folder: Path) -> list[Case]:
     bags = {"precision": 10, "epsilon": 5, "vocabulary": vocabulary}
     map_of_bags = {"histogram_epsilon": 0.5, "compression": {"method": "frequency", "size": 100}}
     words = {"kind": "words", "index": index}
+    named = (("id", "id"),)
     sentences = {"kind": "sentence-embeddings", "candidates": candidates, "epsilon": 10}
     users = {"user": "author", "users": 2_669, "epsilon": 4, "delta": 1e-5}
     return [
-        Case("histogram", 100_000, {"kind": "histogram", **bags}),
-        Case("bag-of-words, K = 100", 100_000, {"kind": "bag-of-words", **bags, **map_of_bags}),
+        Case("histogram, id", 100_000, {"kind": "histogram", **bags}, columns=named),
+        Case(
+            "bag-of-words, K = 100, id and kept column",
+            100_000,
+            {"kind": "bag-of-words", **bags, **map_of_bags},
+            columns=(*named, ("keep", ["product"])),
+        ),
         Case("words, madlib", 1_500, words | {"mechanism": "madlib", "epsilon": 10}),
         Case("words, brr", 10_000, words | {"mechanism": "brr", "epsilon": 0.37}),
         Case("words, tem", 20_000, words | {"mechanism": "tem", "epsilon": 10}),
@@ -120,7 +127,7 @@ def row(case: Case, folder: Path, data: Path, documents: int) -> str:
         )
         output = folder / "out"
         spec = folder / "spec.yaml"
-        given = {"path": str(corpus), "text": "text"}
+        given = {"path": str(corpus), "text": "text"} | dict(case.columns)
         spec.write_text(
             yaml.safe_dump(
                 {
@@ -151,8 +158,8 @@ def row(case: Case, folder: Path, data: Path, documents: int) -> str:
 
 def complaints_of(folder: Path, data: Path, documents: int) -> Path:
     """Return so many complaints of 1.1 kB, which repeat where there are too few."""
-    texts = pq.read_table(data / "cfpb_complaints.parquet", columns=["text"])["text"]
-    return repeated(texts.combine_chunks(), documents, folder)
+    found = pq.read_table(data / "cfpb_complaints.parquet", columns=["text", "product"])
+    return repeated(found.combine_chunks(), documents, folder)
 
 
 def messages(folder: Path, data: Path, documents: int) -> Path:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -35,7 +36,9 @@ from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.codebook import Codebook
 from quietcorpus.transforms.privatizers.bags import BagOfWordsParameters, BagPrivatizer, as_lists
 from quietcorpus.transforms.privatizers.rows import document_addresses, identified
+from quietcorpus.transforms.reading.copies import Copies
 from quietcorpus.transforms.reading.documents import Corpus
+from quietcorpus.transforms.reading.identifiers import Identifiers
 from quietcorpus.transforms.reading.sources import plan, read
 from quietcorpus.transforms.shards import write_tables
 
@@ -47,7 +50,7 @@ TURNS = 3
 """Releases by one process and by two, in turn: the machine's speed drifts."""
 SPEC = """
 release: benchmark
-input: {{path: {corpus}, text: text}}
+input: {{path: {corpus}, text: text, id: id, keep: [product]}}
 output: {output}
 mechanism:
   kind: bag-of-words
@@ -66,10 +69,10 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=1_000_000)
     arguments = parser.parse_args()
     BUILD.mkdir(parents=True, exist_ok=True)
-    texts = pq.read_table(arguments.corpus, columns=["text"])["text"].combine_chunks()
-    vocabulary = write_vocabulary(texts)
-    large = repeated(texts, arguments.documents)
-    small = repeated(texts, arguments.documents // 10)
+    documents = pq.read_table(arguments.corpus, columns=["text", "product"]).combine_chunks()
+    vocabulary = write_vocabulary(documents["text"].combine_chunks())
+    large = repeated(documents, arguments.documents)
+    small = repeated(documents, arguments.documents // 10)
     print("| job | measured | goal |\n|---|---|---|")
     kernels(large, vocabulary)
     kernels(small, vocabulary)
@@ -107,16 +110,16 @@ def write_vocabulary(texts: pa.Array, folder: Path = BUILD) -> Path:
     return path
 
 
-def repeated(texts: pa.Array, documents: int, folder: Path = BUILD) -> Path:
-    """Write the corpus, repeated to `documents` rows, in row groups of 8,192."""
-    path = folder / f"{documents}.parquet"
+def repeated(documents: pa.Table, size: int, folder: Path = BUILD) -> Path:
+    """Write documents, repeated to `size` rows with an id each, in row groups of 8,192."""
+    path = folder / f"documents-{size}.parquet"
     if not path.exists():
-        rows = np.arange(documents) % len(texts)
-        schema = pa.schema([("text", texts.type)])
+        schema = documents.schema.remove_metadata().append(pa.field("id", pa.int64()))
         with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-            for i in range(0, documents, ROW_GROUP):
-                group = texts.take(pa.array(rows[i : i + ROW_GROUP]))
-                writer.write_table(pa.table([group], schema=schema))
+            for start in range(0, size, ROW_GROUP):
+                ids = np.arange(start, min(start + ROW_GROUP, size))
+                group = documents.take(pa.array(ids % len(documents)))
+                writer.write_table(group.append_column("id", pa.array(ids)).cast(schema))
     return path
 
 
@@ -173,17 +176,16 @@ def kernels(corpus: Path, vocabulary: Path) -> dict[str, float]:
         yield
         timed[name] += time.perf_counter() - begun
 
-    source = Corpus(str(corpus))
+    source = Corpus(str(corpus), id="id", keep=("product",))
     words = Vocabulary(vocabulary.read_text("utf-8").splitlines())
     key = ReleaseKey.derive(os.urandom(32), "benchmark", b"")
     parameters = BagOfWordsParameters(10, Fraction(5), Accounting.TIGHT)
-    noise = parameters.mechanism(len(words), 100).noise()
-    stream = key.stage("documents", 1)
+    noise, stream = parameters.mechanism(len(words), 100).noise(), key.stage("documents", 1)
     exact = np.zeros(len(words), dtype=np.int64)
     weights = (1e6 / np.arange(1, len(words) + 1)).astype(np.int64)
     bins = compression.frequency(weights, 100)
     table = Decompression(bins, weights, 100)
-    privatizer = BagPrivatizer(parameters, Codebook(words, bins, 100, weights), key)
+    words_of = BagPrivatizer(parameters, Codebook(words, bins, 100, weights), key).words
     tables: list[pa.Table] = []
 
     def encode() -> None:
@@ -191,7 +193,7 @@ def kernels(corpus: Path, vocabulary: Path) -> dict[str, float]:
             return
         with timing("encode Parquet"):
             whole = pa.concat_tables(tables)
-            write_tables([whole], whole.schema, "part", str(BUILD / "part"), key)
+            write_tables([whole], whole.schema, "part", str(BUILD / "part"), key, source.keep)
         tables.clear()
 
     for split in plan(source).splits:
@@ -201,6 +203,9 @@ def kernels(corpus: Path, vocabulary: Path) -> dict[str, float]:
                 batch = next(batches, None)
             if batch is None:
                 break
+            with timing("ids and copies"):
+                Identifiers(source.id, key, split.number).add(batch)
+                Copies.of(batch, source.keep)
             with timing("tokenise"):
                 tokens = tokenize(batch.texts)
             with timing("count"):
@@ -210,15 +215,15 @@ def kernels(corpus: Path, vocabulary: Path) -> dict[str, float]:
                 addresses = document_addresses(stream, batch, offsets, terms)
                 bags = clip(add_noise(noise, 100, stream, addresses, offsets, bins[terms]))
             with timing("decompress"):
-                spread = table.expand(bags, privatizer.words(addresses))
-            tables.append(identified(stream, addresses, as_lists(spread)))
+                spread = table.expand(bags, words_of(addresses))
+            kept = {"product": batch.columns["product"]}
+            tables.append(identified(stream, addresses, as_lists(spread) | kept))
             if sum(len(t) for t in tables) >= 1 << 14:
                 encode()
     encode()
     with timing("noise"):
         Histogram(10, Fraction(1, 2)).release(exact, stream)
-    for part in BUILD.glob("part/*"):
-        part.unlink()
+    shutil.rmtree(BUILD / "part")
     return timed
 
 

@@ -196,9 +196,11 @@ def _run(data, start, stop, byte_classes, classes):  # type: ignore[no-untyped-d
     barred = False
     state = _HASH_SEED
     while True:
-        while position < stop and byte_classes[data[position]] == LETTER:
-            state = (state ^ np.uint64(data[position])) * _HASH_PRIME
-            position += 1
+        at, end = np.uint64(position), np.uint64(stop)  # numba looks whether others are negative
+        while at < end and byte_classes[data[at]] == LETTER:
+            state = (state ^ np.uint64(data[at])) * _HASH_PRIME
+            at += np.uint64(1)
+        position = np.int64(at)
         if position == stop:
             break
         kind = byte_classes[data[position]]
