@@ -20,13 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from apache_beam.pvalue import PBegin, PDone
 
-from quietcorpus.mechanisms.bags.histogram import Histogram, ThresholdedVocabulary
-from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
-from quietcorpus.mechanisms.users.clipped_sum import ClippedSum
-from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
-from quietcorpus.mechanisms.votes.ballots import Sums
-from quietcorpus.mechanisms.votes.pure_votes import PureVotes
-from quietcorpus.mechanisms.votes.votes import Votes
+from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.reading.sources import plan
 from quietcorpus.transforms.run_files import read_run_files
 from quietcorpus.transforms.shards import Written, make_shards
@@ -70,75 +64,16 @@ class FixedKey:
         return self.key
 
 
-class _SilentVotes(Votes):
-    def noisy(self, sums: Sums, stream: Keystream, rows: list[bytes]) -> Sums:
-        return sums
-
-
-class _SilentPureVotes(PureVotes):
-    def noisy(self, sums: Sums, stream: Keystream, rows: list[bytes]) -> Sums:
-        return sums
-
-
-class _SilentSum(ClippedSum):
-    def release(
-        self, sums: npt.NDArray[np.int64], stream: Keystream, addresses: Any
-    ) -> npt.NDArray[np.int64]:
-        return sums
-
-
-class _SilentHistogram(Histogram):
-    def release(self, counts: npt.NDArray[np.int64], stream: Keystream) -> npt.NDArray[np.int64]:
-        return counts
-
-
-_SILENT: Mapping[type, type] = {
-    Votes: _SilentVotes,
-    PureVotes: _SilentPureVotes,
-    ClippedSum: _SilentSum,
-    Histogram: _SilentHistogram,
-}
-
-
-def silent(mechanism: Any) -> Any:
-    """Return the same mechanism, of which only the noise on sums is left out."""
+def silent(mechanism: Any, of: Callable[..., Any]) -> Any:
+    """Return the same mechanism, made by `of`: a class of it without what is not audited here."""
     given = {field.name: getattr(mechanism, field.name) for field in fields(mechanism)}
-    return _SILENT[type(mechanism)](**given)
+    return of(**given)
 
 
-@dataclass(frozen=True)
-class _AllWords(UserVocabulary):
-    heard: str = ""
-
-    def select(
-        self, terms: Sequence[bytes], weights: Sequence[int], stream: Keystream
-    ) -> npt.NDArray[np.bool_]:
-        return _all_of(self.heard, terms, weights)
-
-
-@dataclass(frozen=True)
-class _AllTerms(ThresholdedVocabulary):
-    heard: str = ""
-
-    def select(
-        self, terms: Sequence[bytes], frequencies: Sequence[int], stream: Keystream
-    ) -> npt.NDArray[np.bool_]:
-        return _all_of(self.heard, terms, frequencies)
-
-
-def _all_of(heard: str, terms: Sequence[bytes], sums: Sequence[int]) -> npt.NDArray[np.bool_]:
-    _HEARD.setdefault(heard, {}).update(zip(terms, sums, strict=True))
+def all_of(name: str, terms: Sequence[bytes], sums: Sequence[int]) -> npt.NDArray[np.bool_]:
+    """Select every term, and keep the exact sums, which `heard` returns by this name."""
+    _HEARD.setdefault(name, {}).update(zip(terms, sums, strict=True))
     return np.ones(len(terms), dtype=np.bool_)
-
-
-def of_all_words(selection: UserVocabulary, name: str) -> UserVocabulary:
-    """Return a choice of every word, whose weights `heard` returns by this name."""
-    return _AllWords(selection.words, selection.epsilon, selection.delta, name)
-
-
-def of_all_terms(selection: ThresholdedVocabulary, name: str) -> ThresholdedVocabulary:
-    """Return a selection of every term, whose frequencies `heard` returns by this name."""
-    return _AllTerms(selection.precision, selection.epsilon, selection.delta, name)
 
 
 def heard(name: str) -> _Sums:

@@ -22,7 +22,7 @@ from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.mechanisms.accounting.guarantees import round_up
 from quietcorpus.mechanisms.bags.histogram import Histogram, ThresholdedVocabulary
 from quietcorpus.mechanisms.encoding import Value
-from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
 from quietcorpus.mechanisms.noise.geometric import DenseNoise, SparseNoise
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.histogram import release_histogram
@@ -31,7 +31,7 @@ from quietcorpus.transforms.run_files import staged_table
 from quietcorpus.transforms.shards import Written
 from quietcorpus.transforms.vocabulary import Selection, select_terms, selection_stream
 
-from ...audit.built import TEXT, Row, built, heard, of_all_terms, silent
+from ...audit.built import TEXT, Row, all_of, built, heard, silent
 from ...audit.inputs import made_up_words, telling
 from ...canaries.game import Coins, Document, Game, Scores, counts_of, enough, words_for
 from ...card.loading import LoadedRelease
@@ -45,12 +45,27 @@ _MOST_TOKENS = 4_000
 Counts = Mapping[str, int]
 
 
+class _Silent(Histogram):
+    def release(self, counts: npt.NDArray[np.int64], stream: Keystream) -> npt.NDArray[np.int64]:
+        return counts
+
+
+@dataclass(frozen=True)
+class _AllTerms(ThresholdedVocabulary):
+    heard: str = ""
+
+    def select(
+        self, terms: Sequence[bytes], frequencies: Sequence[int], stream: Keystream
+    ) -> npt.NDArray[np.bool_]:
+        return all_of(self.heard, terms, frequencies)
+
+
 class _Counting(HistogramKind):
     """The kind without the noise on its counts."""
 
     @property
     def histogram(self) -> Histogram:
-        silenced: Histogram = silent(super().histogram)
+        silenced: Histogram = silent(super().histogram, _Silent)
         return silenced
 
 
@@ -125,7 +140,9 @@ class TokenChanges:
             steps = [
                 replace(self.step, public=public, size=len(words))
                 if self.step.selection is None
-                else replace(self.step, selection=of_all_terms(self.step.selection, name))
+                else replace(
+                    self.step, selection=silent(self.step.selection, partial(_AllTerms, heard=name))
+                )
                 for name in names
             ]
             kinds = [_Counting(spec, step) for step in steps]

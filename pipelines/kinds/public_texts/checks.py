@@ -30,7 +30,7 @@ from quietcorpus.mechanisms.accounting.privacy_loss import (
     epsilon_of,
     noise_multiplier_for,
 )
-from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
 from quietcorpus.mechanisms.users.clipped_sum import STEPS
 from quietcorpus.mechanisms.users.group_norms import GroupNorms
 from quietcorpus.mechanisms.votes.ballots import Ballots, Sums
@@ -287,11 +287,28 @@ def _label_of(voting: Voting, row: Row) -> str | None:
     return row[voting.strata.column] if voting.strata else ""
 
 
+class _SilentVotes(Votes):
+    def noisy(self, sums: Sums, stream: Keystream, rows: list[bytes]) -> Sums:
+        return sums
+
+
+class _SilentPureVotes(PureVotes):
+    def noisy(self, sums: Sums, stream: Keystream, rows: list[bytes]) -> Sums:
+        return sums
+
+
+def _silent(votes: Ballots) -> Ballots:
+    """Return the same votes without noise."""
+    of = {Votes: _SilentVotes, PureVotes: _SilentPureVotes}[type(votes)]
+    silenced: Ballots = silent(votes, of)
+    return silenced
+
+
 def _sums(kind: PublicTextsKind, corpora: Sequence[Sequence[Row]]) -> Iterator[Sums]:
     """Yield the exact sums of each corpus, int64 (L, m), as the kind's own job adds them up."""
     few = {"users": min(kind.spec.users, _FEW_USERS)} if kind.spec.users else {}
     spec = kind.spec.model_copy(update={"resample": None, **few})
-    voting = replace(kind.voting, votes=silent(kind.voting.votes), smooth=False)
+    voting = replace(kind.voting, votes=_silent(kind.voting.votes), smooth=False)
     own = replace(kind, spec=spec, voting=voting)
 
     def read(files: Sequence[Written], key: ReleaseKey) -> Sums:

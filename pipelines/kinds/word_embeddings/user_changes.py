@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.mechanisms.accounting.privacy_loss import Group
-from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.users.clipped_sum import STEPS
+from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
+from quietcorpus.mechanisms.users.clipped_sum import STEPS, ClippedSum
 from quietcorpus.mechanisms.users.sampled_users import Texts
 from quietcorpus.mechanisms.users.skip_gram import Rows, Vectors
 from quietcorpus.mechanisms.users.user_training import Sums, TrainingState
@@ -28,7 +29,7 @@ from quietcorpus.transforms.shards import Written, staged_content
 from quietcorpus.transforms.users import cooccurrence
 from quietcorpus.transforms.users import shards as training_shards
 
-from ...audit.built import TEXT, FixedKey, Found, Row, built, heard, of_all_words, silent
+from ...audit.built import TEXT, FixedKey, Found, Row, all_of, built, heard, silent
 from ...audit.users import Change, Document, Shape, UserChanges
 from ...jobs.job import Job
 from .methods import CountedEmbeddingsKind, TrainedEmbeddingsKind
@@ -46,12 +47,29 @@ Corpora = Sequence[Sequence[Sequence[Row]]]
 _EMPTY: Sequence[Document] = ({TEXT: ""}, {TEXT: "  "})
 
 
+class _SilentSum(ClippedSum):
+    def release(
+        self, sums: npt.NDArray[np.int64], stream: Keystream, addresses: Any
+    ) -> npt.NDArray[np.int64]:
+        return sums
+
+
+@dataclass(frozen=True)
+class _AllWords(UserVocabulary):
+    heard: str = ""
+
+    def select(
+        self, terms: Sequence[bytes], weights: Sequence[int], stream: Keystream
+    ) -> npt.NDArray[np.bool_]:
+        return all_of(self.heard, terms, weights)
+
+
 def of_counts(kind: CountedEmbeddingsKind) -> UserChanges:
     """Return what users change in the counts of pairs of words."""
 
     def run(corpora: Corpora) -> list[list[Change]]:
         with _listed(kind.corpus, corpora) as corpus:
-            norms = replace(kind.norms, mechanism=silent(kind.norms.mechanism))
+            norms = replace(kind.norms, mechanism=silent(kind.norms.mechanism, _SilentSum))
             own = replace(kind, corpus=corpus, norms=norms)
             found = list(_built([own] * len(corpora), corpus, corpora, _counts))
         return [
@@ -90,7 +108,8 @@ def of_weights(corpus: UserCorpus, selection: UserVocabulary) -> UserChanges:
     def run(corpora: Corpora) -> list[list[Change]]:
         names = [f"{_RUN} {number}" for number in range(len(corpora))]
         own = [
-            _Choosing(replace(corpus, selection=of_all_words(selection, name))) for name in names
+            _Choosing(replace(corpus, selection=silent(selection, partial(_AllWords, heard=name))))
+            for name in names
         ]
         for _ in _built(own, corpus, corpora, lambda *_: None):
             pass
