@@ -120,6 +120,8 @@ def guarded(run: Callable[[], _T], failure_note: Callable[[], str] = str) -> _T:
     except Exception as error:  # its message may quote private text, so only its type is shown
         said = outage(error)
         unseen = f"unexpected {type(error).__name__}"
+        if isinstance(error, ModuleNotFoundError) and error.name:  # a name of code, not of data
+            unseen = f"the package of {error.name} is not installed; install the extra [all]"
         line = f"a store or service fails: {said}; run again later" if said else unseen
         _fail(f"{line}{failure_note()}", exit_code(error))
 

@@ -78,3 +78,16 @@ def test_a_failure_is_a_line_of_the_log(
     else:
         found = json.loads(line)
         assert (found["level"], found["event"]) == ("ERROR", "spec: is empty")
+
+
+def test_a_package_that_is_missing_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    # Kills: "unexpected ModuleNotFoundError", by which nobody knows what to install.
+    def fail() -> None:
+        raise ModuleNotFoundError(SECRET, name="flint")
+
+    with pytest.raises(SystemExit) as ended:
+        guarded(fail)
+    assert ended.value.code == 1
+    (line,) = lines(capsys)
+    assert line.startswith("quietcorpus: error: the package of flint is not installed; install ")
+    assert SECRET not in line
