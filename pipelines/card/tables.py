@@ -39,6 +39,7 @@ _BYTES_OF_VALUE = 16  # in memory, with its levels
 _BOOLEANS, _BINARY, _LISTS, _STRUCT = (1, 2), 8, (9, 10), 12
 _WIDTHS = {1: 0, 2: 0, 3: 1, 7: 8}
 _LONG, _BITS = 15, 64
+_DICTIONARY = 2  # a type of page
 _PAGES = (5, 7, 8)  # the fields of a page's header with its number of values
 
 
@@ -175,15 +176,49 @@ def _check_sizes(uri: str, file: pq.ParquetFile, rows: int | None, content: byte
     with readable(uri):
         sizes = list(_sizes(content))
     most = _MOST_TIMES * len(content)
-    if any(
+    large = any(
         pages > max(_LARGEST_PAGES, most) or values > max(_LARGEST_VALUES, most)
-        for pages, values in sizes
-    ):
+        for pages, values, _ in sizes
+    )
+    if not large:
+        with readable(uri):
+            large = max(_repeated(content, sizes), default=0) > max(_LARGEST_PAGES, most)
+    if large:
         raise InputError(f"{uri}: a row group is too large to be read")
 
 
-def _sizes(content: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the bytes of each row group's pages, and of its values, by the headers of its pages.
+def _repeated(content: bytes, sizes: Sequence[tuple[int, int, set[int]]]) -> Iterator[int]:
+    """Yield the bytes of each row group's entries of dictionaries, as often as they stand there.
+
+    Those within lists, structs and maps are not counted.
+    """
+    metadata = pq.read_metadata(pa.BufferReader(content))
+    names = set(metadata.schema.to_arrow_schema().names)
+    numbers = {number for *_, own in sizes for number in own}
+    leaves = {number: metadata.schema.column(number) for number in numbers}
+    flat = {number: leaf for number, leaf in leaves.items() if leaf.path in names}
+    texts = {n: leaf.path for n, leaf in flat.items() if leaf.physical_type == "BYTE_ARRAY"}
+    file = pq.ParquetFile(pa.BufferReader(content), read_dictionary=sorted(texts.values()))
+    for group, (*_, own) in enumerate(sizes):
+        total = 0
+        for number in own & flat.keys():
+            if number in texts:
+                column = file.read_row_group(group, [texts[number]], use_threads=False).column(0)
+                total += sum(map(_bytes_of, column.chunks))
+            elif flat[number].physical_type == "FIXED_LEN_BYTE_ARRAY":
+                total += flat[number].length * metadata.row_group(group).num_rows
+        yield total
+
+
+def _bytes_of(entries: pa.DictionaryArray) -> int:
+    lengths = pc.binary_length(entries.dictionary).cast(pa.int64())
+    return pc.sum(lengths.take(entries.indices)).as_py() or 0
+
+
+def _sizes(content: bytes) -> Iterator[tuple[int, int, set[int]]]:
+    """Yield the bytes of each row group's pages and of its values, by the headers of its pages.
+
+    The third are the numbers of its columns that have dictionaries.
 
     Arrow believes these headers. It is not asked: where the metadata of a column are hostile,
     Arrow 25 ends the process. The pages of a chunk follow those of the chunk before it, so that no
@@ -193,7 +228,8 @@ def _sizes(content: bytes) -> Iterator[tuple[int, int]]:
     footer, _ = _struct(content, len(content) - 8 - int.from_bytes(content[-8:-4], "little"))
     for group in footer[4]:
         pages = in_memory = 0
-        for column in (chunk[3] for chunk in group[1]):
+        dictionaries: set[int] = set()
+        for number, column in enumerate(chunk[3] for chunk in group[1]):
             at = min(filter(None, (column.get(11), column[9])))
             end = at + column[7]
             if at < after:
@@ -203,11 +239,13 @@ def _sizes(content: bytes) -> Iterator[tuple[int, int]]:
                 values = next((header[kind][1] for kind in _PAGES if kind in header), 0)
                 pages += max(header[2], 0)
                 in_memory += _BYTES_OF_VALUE * max(values, 0)
+                if header[1] == _DICTIONARY:
+                    dictionaries.add(number)
                 at += max(header[3], 0)
             if at != end:
                 raise ValueError
             after = end
-        yield pages, in_memory
+        yield pages, in_memory, dictionaries
 
 
 def _struct(content: bytes, at: int) -> tuple[dict[int, Any], int]:
