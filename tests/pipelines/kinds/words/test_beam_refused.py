@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from apache_beam.pvalue import TaggedOutput
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
-from apache_beam.transforms.window import FixedWindows
+from apache_beam.transforms.trigger import AccumulationMode, AfterCount, Repeatedly
+from apache_beam.transforms.window import FixedWindows, GlobalWindows
 from composed import SEEN, SURROGATE, Doc, Make, doc, run
 from machine import OTHER_KEY
 
@@ -135,13 +136,20 @@ def test_dictionaries_under_a_schema_are_told(words_of: Make) -> None:
 
 
 def test_input_without_an_end_is_refused(words_of: Make) -> None:
-    # Kills: a stream, in which no id is known to be unique before the end.
+    # Kills: a stream, in which no id is known to be unique before the end; a trigger in one window,
+    # which releases a document at every firing.
     rows = beam.Pipeline() | beam.Create([Doc(1, "a", "b", "c")])
-    windowed = rows | beam.WindowInto(FixedWindows(60))
-    with pytest.raises(
-        InputError, match=r"^PrivatizeWords: the input is divided into windows, or "
-    ):
-        windowed | words_of()
+    fired = beam.WindowInto(
+        GlobalWindows(),
+        trigger=Repeatedly(AfterCount(1)),
+        accumulation_mode=AccumulationMode.ACCUMULATING,
+    )
+    for name, divide in (("windows", beam.WindowInto(FixedWindows(60))), ("a trigger", fired)):
+        divided = rows | name >> divide
+        with pytest.raises(
+            InputError, match=r"^PrivatizeWords: the input is divided into windows, or has a trigg"
+        ):
+            divided | f"words of {name}" >> words_of()
     rows.is_bounded = False
     with pytest.raises(InputError, match=r"^PrivatizeWords: the input is unbounded: ids must be "):
         rows | "of a stream" >> words_of()
