@@ -410,6 +410,29 @@ def test_decimals_of_an_inherited_cost_are_its_rationals(copied: Callable[[str],
         assert refused(release) == f"{release}/release.json: {message}"
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"parameters": {"epsilon": 0.001}},
+        {"statement": "It costs nothing."},
+        {"artefact": "vocabulary"},
+        {"unit": "a word"},
+    ],
+    ids=str,
+)
+def test_an_inherited_cost_is_its_artefacts(
+    copied: Callable[[str], Path], changes: dict[str, Any]
+) -> None:
+    # Kills: a budget with as many inherited costs as there are private artefacts, of other numbers,
+    # words, units or artefacts.
+    release = copied("words")
+    inheriting(epsilon=1.0, relation="replace one")(release)
+    verify(str(release))
+    card(lambda content: content["budget"]["inherited"][0].update(changes))(release)
+    message = "budget: what private artefacts cost is not as they say"
+    assert refused(release) == f"{release}/release.json: {message}"
+
+
 def test_the_papers_accounting(workspace: Workspace) -> None:
     workspace.json_lines([{"text": "quiet world"}] * 40)
     workspace.release(
