@@ -277,8 +277,8 @@ def test_releases_of_few_users(
         ("guarantee", BY_COUNTS),
     ]
     most, counts = (one.value for one in tried[:2])
+    # How much it finds is tested where users are many: `test_study.py`. Here are some fifteen.
     assert counts < most + 5 * math.sqrt(0.25 / (len(study._users) // 4))
-    assert counts > 0.9 or epsilon == 1
     aucs = {one.subject: one.value for one in tried[2:]}
     assert made
     assert aucs.keys() == (set() if epsilon == 1 else {"release", "noise"})
