@@ -130,7 +130,7 @@ def build(
 
 
 class _Learnt(NamedTuple):
-    """What public documents teach: embeddings of their sentences, their means, a recoder."""
+    """Lessons of public documents: embeddings of their sentences, their means, a recoder."""
 
     embeddings: npt.NDArray[np.float32]
     means: npt.NDArray[np.float64]
@@ -165,7 +165,7 @@ def _learn(
 
 
 class _Derived(NamedTuple):
-    """What mechanisms need of candidates, and how well depth finds them, raw and recoded."""
+    """The numbers and arrays of candidates, and how well depth finds them, raw and recoded."""
 
     cosines: tuple[float, float]
     depth: dict[str, dict[str, Any]]

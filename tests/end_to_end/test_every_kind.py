@@ -184,20 +184,6 @@ ARTEFACTS = {
 
 
 @pytest.fixture(scope="module")
-def listed(
-    tmp_path_factory: pytest.TempPathFactory,
-    new_workspace: Callable[[Path], Workspace],
-    lee_file: Callable[[str], Path],
-) -> Path:
-    """An index with inverted lists; nobody may change it."""
-    place = new_workspace(tmp_path_factory.mktemp("listed"))
-    own = ("--output", "built", "--provenance", "public", "--search", "ivf:lists=24")
-    done = place.run("index", "build", str(lee_file("lee_fasttext.vec")), *own)
-    assert done.returncode == 0, done.stderr
-    return place.folder / "built"
-
-
-@pytest.fixture(scope="module")
 def narrowed(rounds: Rounds) -> Path:
     """A pool that a release has narrowed; nobody may change it."""
     return rounds.narrowed
@@ -363,7 +349,7 @@ def test_shards_that_fail_once_do_not_matter(
 
 
 def drawn(output: Path, block: dict[str, Any]) -> dict[Any, str]:
-    """What noise decides of a release: of each equal document, text of a pool, word or term."""
+    """Return what differs by noise: for each equal document, text of a pool, word or term."""
     tables = tables_in(output)
     if of_documents(block):
         own = ("terms", "counts", "text", "embedding")

@@ -28,20 +28,6 @@ LISTS = 24
 UNKNOWN = "xylocanary"
 
 
-@pytest.fixture(scope="module")
-def listed(
-    tmp_path_factory: pytest.TempPathFactory,
-    new_workspace: Callable[[Path], Workspace],
-    lee_file: Callable[[str], Path],
-) -> Path:
-    """An index with inverted lists, built by the command; nobody may change it."""
-    workspace = new_workspace(tmp_path_factory.mktemp("listed"))
-    options = ("--search", f"ivf:lists={LISTS}", "--output", "built", "--provenance", "public")
-    done = workspace.run("index", "build", str(lee_file("lee_fasttext.vec")), *options)
-    assert done.returncode == 0, done.stderr
-    return workspace.folder / "built"
-
-
 @pytest.fixture
 def changes(listed: Path, words: Changes) -> Changes:
     """Makes the changes by which a workspace's spec becomes one of words, by an engine."""

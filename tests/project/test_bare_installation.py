@@ -78,7 +78,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "words": {"mechanism": "madlib", "epsilon": 5},
 }
 ENDINGS = "^$|install the extra "
-"""What a command says that works, or that lacks a package."""
+"""The errors of a command that works, or that lacks a package."""
 FURTHER = (
     "calibrate bag-of-words input/corpus.jsonl --vocabulary vocabulary.txt --epsilons 1",
     "calibrate words index --mechanism madlib --epsilons 5 --output calibrated",

@@ -1,4 +1,4 @@
-"""What sums over rows hold: their noise is bound to each document, whatever batch it comes in."""
+"""Sums over rows: their noise is bound to each document, whatever batch it comes in."""
 
 from __future__ import annotations
 
