@@ -85,7 +85,7 @@ def verify(
         InputError: a record was changed or cut off, or the ledger is signed by another key.
     """
     from quietcorpus.pipelines.ledger.check import checked
-    from quietcorpus.pipelines.ledger.trust import Trust
+    from quietcorpus.pipelines.ledger.key_pinning import Trust
 
     key = None if public_key is None else fspath(public_key)
     trust = Trust.configured(key, expected_head)

@@ -122,9 +122,9 @@ class Privatizer:
         )
         self.guarantee = parameters.guarantee
         self._words = WordPrivatizer(parameters, opened, ReleaseKey.fresh())
-        self._heed(opened, accept)
+        self._warn_of(opened, accept)
 
-    def _heed(self, index: WordIndex, accept: Sequence[str]) -> None:
+    def _warn_of(self, index: WordIndex, accept: Sequence[str]) -> None:
         """Warn if most words come back as they were, by the index's own, or refuse that."""
         words = some_of(index.vocabulary)[::_TRIED]
         unchanged = sum(map(eq, words, self.release(words))) / len(words)

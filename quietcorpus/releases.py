@@ -80,7 +80,7 @@ def release(
         with uncollected():
             from quietcorpus.pipelines.release import existing, needs
             from quietcorpus.pipelines.release.recorder import recorded
-            from quietcorpus.pipelines.release.release import release as make
+            from quietcorpus.pipelines.release.run import release as make
             from quietcorpus.pipelines.runners.engine import Engine
             from quietcorpus.pipelines.runners.interruption import deadline as kept
             from quietcorpus.pipelines.schema.loading import as_spec

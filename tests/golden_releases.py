@@ -30,7 +30,7 @@ from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.indexes.words import word_index
 from quietcorpus.indexes.words.manifest import METRICS, IndexManifest
 from quietcorpus.mechanisms.sentences.deep_candidate import on_grid
-from quietcorpus.pipelines.release.release import release
+from quietcorpus.pipelines.release.run import release
 from quietcorpus.pipelines.runners.engine import Engine
 from quietcorpus.pipelines.schema.loading import load_spec
 from quietcorpus.pipelines.schema.spec import Spec

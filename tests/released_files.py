@@ -15,7 +15,7 @@ from quietcorpus.transforms.codebook import Codebook
 from quietcorpus.transforms.privatizers.bags import BagOfWordsParameters
 from quietcorpus.transforms.reading.documents import Corpus
 from quietcorpus.transforms.reading.sources import plan
-from quietcorpus.transforms.release import ReleaseShards
+from quietcorpus.transforms.release_shards import ReleaseShards
 from quietcorpus.transforms.shards import RejectLog, Shard, staged_content
 
 

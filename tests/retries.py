@@ -16,7 +16,7 @@ from quietcorpus.pipelines.jobs.kind import prepare
 from quietcorpus.pipelines.schema.spec import Spec
 from quietcorpus.transforms.reading.documents import Corpus
 from quietcorpus.transforms.reading.sources import plan
-from quietcorpus.transforms.release import ReleaseShards
+from quietcorpus.transforms.release_shards import ReleaseShards
 from quietcorpus.transforms.run_files import read_run_files
 from quietcorpus.transforms.shards import make_shards, staged_content
 

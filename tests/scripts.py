@@ -25,7 +25,7 @@ def fatal(*arguments, **options):
 setattr(place, name, fatal)
 main()
 """
-IN_THE_MIDDLE = ("quietcorpus.pipelines.release.release", "read_run_files", "staging")
+IN_THE_MIDDLE = ("quietcorpus.pipelines.release.run", "read_run_files", "staging")
 """Where a release has made its files, and has not committed them."""
 HALF_PUBLISHED = ("quietcorpus.pipelines.storage.stores", "create_exclusively", "out/README.md")
 """Where a release has uploaded its files, and neither README.md nor release.json."""

@@ -13,8 +13,8 @@ from signing_keys import KeyFiles, configured
 
 from quietcorpus.pipelines.ledger import chain
 from quietcorpus.pipelines.ledger.book import Ledger
+from quietcorpus.pipelines.ledger.key_pinning import Trust
 from quietcorpus.pipelines.ledger.records import digest, drafted
-from quietcorpus.pipelines.ledger.trust import Trust
 from quietcorpus.transforms.errors import InputError
 
 KINDS = ["opening", "reservation", "reservation", "commit", "cancellation", "caps", "key"]

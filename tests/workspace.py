@@ -120,7 +120,7 @@ class Workspace:
 
     def release_here(self, changes: Mapping[str, Any], **given: Any) -> None:
         """The same in this process, which keeps what is slow to load, such as encoders."""
-        from quietcorpus.pipelines.release.release import release
+        from quietcorpus.pipelines.release.run import release
         from quietcorpus.pipelines.runners.engine import Engine
         from quietcorpus.pipelines.schema.loading import load_spec
 

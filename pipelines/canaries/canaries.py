@@ -29,7 +29,7 @@ from quietcorpus.transforms.errors import InputError, StageError
 from .. import registry
 from ..card.loading import load
 from ..jobs.kind import prepare
-from ..release.release import release
+from ..release.run import release
 from ..runners.engine import Engine
 from ..schema.mechanism import MechanismSpec
 from ..schema.spec import Spec

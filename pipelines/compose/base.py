@@ -62,7 +62,7 @@ class Composed(beam.PTransform):
             self._rows = checked(RowsSpec, **fields, keep=tuple(keep))
             self._key = self._rows.worker_key()
         self._collects = rows["errors"] == "collect"
-        self._heed(of_key(configured_master_key()))
+        self._warn_of(of_key(configured_master_key()))
 
     @property
     def name(self) -> str:
@@ -78,7 +78,7 @@ class Composed(beam.PTransform):
         with labelled(self.name):
             return self._card().content
 
-    def _heed(self, weaknesses: Sequence[Weakness]) -> None:
+    def _warn_of(self, weaknesses: Sequence[Weakness]) -> None:
         """Log the card's warning about a guarantee that means little, or refuse it."""
         with labelled(self.name):
             refuse(weaknesses, self._rows.accept)
@@ -125,7 +125,7 @@ class ComposedKind(Composed):
         with labelled(self.name):
             self._block, self._kind = prepared(kind, **block)
             check_fields(self._block, self._rows)
-        self._heed(self._kind.weaknesses)
+        self._warn_of(self._kind.weaknesses)
         for doubt in self._kind.doubts:
             _LOGGER.warning("%s: %s", self.name, doubt.removeprefix("mechanism."))
 

@@ -20,7 +20,7 @@ from quietcorpus.mechanisms.accounting.guarantees import Guarantee, LimitedPreci
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.composed.fields import Fields
 from quietcorpus.transforms.composed.reading import COPIES, ERRORS, ReadBatches, ReadRows
-from quietcorpus.transforms.composed.release import (
+from quietcorpus.transforms.composed.release_rows import (
     COVERED,
     AsBatches,
     AsRows,

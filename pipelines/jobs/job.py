@@ -13,7 +13,7 @@ from quietcorpus.mechanisms.bags.histogram import Counts
 from quietcorpus.transforms.privatizers.rows import Parameters
 from quietcorpus.transforms.reading.documents import Corpus, Plan, Split
 from quietcorpus.transforms.reading.identifiers import TAG, RefuseRepeated
-from quietcorpus.transforms.release import ReleaseShards
+from quietcorpus.transforms.release_shards import ReleaseShards
 from quietcorpus.transforms.run_files import Tables, WriteRunFiles, whole
 from quietcorpus.transforms.shards import TALLIES, RejectLog, Shard
 from quietcorpus.transforms.staged import KEPT_NOWHERE, FinishedShards, KeptTerms

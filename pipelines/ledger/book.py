@@ -14,6 +14,7 @@ from ..storage.places import inside, root
 from . import refusals
 from .caps import Terms
 from .chain import Chain, Damaged, Draft
+from .key_pinning import Signatures, Trust
 from .records import (
     AnyRecord,
     Cancellation,
@@ -27,7 +28,6 @@ from .records import (
 )
 from .refusals import Partitions, Request
 from .state import State
-from .trust import Signatures, Trust
 
 _ANY_KEY = "0" * 16  # in a plan, before any partition has a key
 

@@ -27,6 +27,7 @@ from quietcorpus.transforms.store_clock import StoreClock
 from ..environment.keys import LEDGER_KEY, SigningKey, configured_key
 from ..storage import places, stores
 from .caps import Terms
+from .key_pinning import Signatures, Trust, short
 from .records import (
     AnyRecord,
     Unreadable,
@@ -36,7 +37,6 @@ from .records import (
     parse,
 )
 from .state import Impossible, State
-from .trust import Signatures, Trust, short
 
 FOLDER = "identifiers"
 _NAME = re.compile(r"([0-9]{8})\.(json|sha256)")

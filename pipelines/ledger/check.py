@@ -16,8 +16,8 @@ from ..storage import files as storage
 from ..storage import layout
 from ..storage.places import absolute
 from .book import Ledger
+from .key_pinning import Trust
 from .records import Commit, Reservation, digest
-from .trust import Trust
 
 
 @dataclass(frozen=True)

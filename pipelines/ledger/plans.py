@@ -20,8 +20,8 @@ from ..schema.spec import Spec
 from ..terminal.progress import table
 from .book import Ledger
 from .caps import Cap, Charge, Cost, FilteredCap
-from .holding import request, request_of_run, warn_of_uncounted
 from .records import Charged
+from .reservation import request, request_of_run, warn_of_uncounted
 from .views import numbers, shown
 
 

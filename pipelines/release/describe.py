@@ -17,7 +17,7 @@ from pydantic import Field
 
 from quietcorpus.mechanisms.accounting.guarantees import DocumentPrivacy, Guarantee
 from quietcorpus.mechanisms.encoding import Value
-from quietcorpus.transforms.release import released_names
+from quietcorpus.transforms.release_shards import released_names
 from quietcorpus.transforms.shards import Tally, Written
 
 from ..card import limits, statements

@@ -45,7 +45,7 @@ from ..terminal.progress import Observer, Steps
 from . import existing, needs
 from .describe import counts_are_told
 from .existing import identify_run
-from .release import begun, heed_columns
+from .run import check_columns, prepare_run
 
 _GROWTH = 8
 _ENOUGH = 2.0  # times as long as the first run: most of the time is then the documents'
@@ -247,13 +247,13 @@ def dry_run(
     existing.refuse_existing(spec)
     with steps.step("preparing"):
         configured_key(RELEASE_KEY)  # raises what the run would raise
-        kind, planned, weaknesses = begun(spec, workers, strict=strict)
+        kind, planned, weaknesses = prepare_run(spec, workers, strict=strict)
     with master_key(local=engine.local) as master:
         key = ReleaseKey.derive(master, spec.release, planned.corpus_digest(spec.corpus))
         identity = identify_run(spec, planned, kind, key).identity
         answer = of_run(spec, kind, key, identity)
         if not (answer and answer["refused"]):
-            heed_columns(spec, kind, planned, strict=strict)
+            check_columns(spec, kind, planned, strict=strict)
         total, artefacts = kind.cost, kind.artefacts
         noise = kind.concentrated if statements.inherited(artefacts) else None
         # No stage, as some are known after a run alone; all else is the card's.

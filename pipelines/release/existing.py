@@ -260,7 +260,7 @@ def tried(job: Job, earlier: Sequence[str], number: int) -> Job:
     )
 
 
-def tell_kept(job: Job, written: Sequence[Written]) -> None:
+def log_resumed(job: Job, written: Sequence[Written]) -> None:
     """Log how many of the shards that had a record were kept, and how many were not."""
     total = len(job.shards)
     recorded = {data_file(one.number, total) for one in job.shards if one.records}

@@ -27,7 +27,7 @@ from quietcorpus.pipelines.evaluate.definition import EXACT
 from quietcorpus.pipelines.kinds.word_embeddings import study as study_of_embeddings
 from quietcorpus.pipelines.kinds.word_embeddings.spec import WordEmbeddingsSpec
 from quietcorpus.pipelines.kinds.word_embeddings.study import BY_COUNTS
-from quietcorpus.pipelines.release.release import release as real_release
+from quietcorpus.pipelines.release.run import release as real_release
 from quietcorpus.pipelines.schema.loading import load_spec
 from quietcorpus.pipelines.schema.spec import Spec
 from quietcorpus.pipelines.storage.files import read_table

@@ -9,8 +9,8 @@ import pytest
 from ledgers import PRECISION, opened, records, refusal, shown, spec, used
 
 from quietcorpus.pipelines.kinds.bag_of_words.job import BagOfWordsKind
-from quietcorpus.pipelines.ledger.holding import HeldReservation
-from quietcorpus.pipelines.release import watching
+from quietcorpus.pipelines.ledger.reservation import HeldReservation
+from quietcorpus.pipelines.release import monitoring
 from quietcorpus.transforms.errors import InputError, StageError
 from quietcorpus.transforms.run_files import read_run_files
 
@@ -217,7 +217,7 @@ def test_a_corpus_that_changes_during_the_comparison_costs_nothing(workspace: Wo
     wanted = spec("jan", input={"path": "input/jan.jsonl", "id": "case"}, **PRIVATE)
     wanted["ledger"] = {"path": f"{workspace.folder}/ledger", "partition": "jan"}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(watching, "read_run_files", changed)
+        patch.setattr(monitoring, "read_run_files", changed)
         with pytest.raises(StageError, match="were changed, added or deleted"):
             workspace.release_here(wanted)
     assert [one["record"] for one in records(folder)] == ["opening", "reservation"]

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 # Runs the command, and kills it once the pipeline is done, before anything is committed.
 KILLED = """
 import os, signal
-import quietcorpus.pipelines.release.release
+import quietcorpus.pipelines.release.run
 from quietcorpus.cli.main import main
-quietcorpus.pipelines.release.release.describe = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+quietcorpus.pipelines.release.run.describe = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 main()
 """
 TEXT = "hello quiet world alpha beta gamma delta island"
@@ -80,10 +80,10 @@ def test_a_launcher_killed_on_a_store(workspace: Workspace, s3: S3Server) -> Non
 SWAPPED = """
 import shutil, sys
 from pathlib import Path
-import quietcorpus.pipelines.release.release
+import quietcorpus.pipelines.release.run
 from quietcorpus.cli.main import main
 theirs = Path(sys.argv.pop(1))
-read = quietcorpus.pipelines.release.release.read_run_files
+read = quietcorpus.pipelines.release.run.read_run_files
 def read_theirs(staging, key):
     if WHAT == "everything":
         shutil.copy(theirs / "manifest.json", staging)
@@ -95,7 +95,7 @@ def read_theirs(staging, key):
     (other,) = theirs.glob("data/*")
     shutil.copy(other, own)
     return files, tally
-quietcorpus.pipelines.release.release.read_run_files = read_theirs
+quietcorpus.pipelines.release.run.read_run_files = read_theirs
 main()
 """
 
@@ -119,14 +119,14 @@ def test_what_one_run_has_staged_no_other_publishes(what: str, workspace: Worksp
 
 # Runs the command; once the pipeline is done, a file of the corpus is another.
 ALTERED = """
-import quietcorpus.pipelines.release.release
+import quietcorpus.pipelines.release.run
 from quietcorpus.cli.main import main
-read = quietcorpus.pipelines.release.release.read_run_files
+read = quietcorpus.pipelines.release.run.read_run_files
 def read_later(staging, key):
     with open("input/corpus.jsonl", "a") as file:
         file.write('{"text": "hello"}' + chr(10))
     return read(staging, key)
-quietcorpus.pipelines.release.release.read_run_files = read_later
+quietcorpus.pipelines.release.run.read_run_files = read_later
 main()
 """
 

@@ -24,7 +24,7 @@ from quietcorpus.transforms.artefacts.folders import IndexSource, _opened
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.privatizers.words import WordPrivatizer, WordsParameters
 from quietcorpus.transforms.reading.documents import Documents
-from quietcorpus.transforms.release import ReleaseShards
+from quietcorpus.transforms.release_shards import ReleaseShards
 
 if TYPE_CHECKING:
     from tests.conftest import Workspace

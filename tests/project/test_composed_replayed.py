@@ -29,7 +29,7 @@ from quietcorpus.beam import (
 )
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms import histogram, vocabulary
-from quietcorpus.transforms.composed import release
+from quietcorpus.transforms.composed import release_rows
 
 PRIVATE = {"private": {"epsilon": 0.8, "delta": 0.01}}
 BAGS = {"precision": 3, "epsilon": 4, "histogram_epsilon": 1, "keep": ["number"]}
@@ -173,14 +173,14 @@ def of_absent_terms(patch: pytest.MonkeyPatch) -> None:
 
 def of_unknown_words(patch: pytest.MonkeyPatch) -> None:
     """Rows of texts with a rare word are left out."""
-    own = release.ReleaseDocuments.process
+    own = release_rows.ReleaseDocuments.process
 
     def process(those: Any, batch: Any, side: Any = None) -> Iterator[object]:
         known = [text for text in batch.texts.to_pylist() if WORDS[5] in text]
         for one in own(those, batch, side):
             yield one.slice(len(known) == 1) if hasattr(one, "slice") else one
 
-    patch.setattr(release.ReleaseDocuments, "process", process)
+    patch.setattr(release_rows.ReleaseDocuments, "process", process)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from quietcorpus.indexes.words.manifest import IndexManifest
 from quietcorpus.mechanisms.keystream import KEY_BYTES, ReleaseKey
 from quietcorpus.mechanisms.sentences.projected_mean import NoisyProjections, ProjectedMean
 from quietcorpus.pipelines.ledger.book import Ledger
-from quietcorpus.pipelines.ledger.trust import Trust
+from quietcorpus.pipelines.ledger.key_pinning import Trust
 from quietcorpus.pipelines.storage.claims import Claim, Run
 from quietcorpus.transforms.artefacts.folders import IndexSource
 from quietcorpus.transforms.privatizers.sentences import ball

@@ -32,7 +32,7 @@ def test_what_calls_leave_behind(workspace: Workspace) -> None:
         ("audit", {"spec": spec_of(), "draws": 1000, "confidence": SURE}),
         ("ledger.init", {"place": "ledger", "caps": {"corpus": "letters", "caps": [caps]}}),
     )
-    for imported in ((), ("apache_beam", "quietcorpus.pipelines.release.release")):
+    for imported in ((), ("apache_beam", "quietcorpus.pipelines.release.run")):
         given = calls if not imported else calls[1:2]
         found = changed(
             workspace, *given, imported=imported, environment={"QUIETCORPUS_MASTER_KEY": None}

@@ -26,7 +26,7 @@ from quietcorpus.transforms.histogram import _CountTerms
 from quietcorpus.transforms.privatizers.bags import BagOfWordsParameters
 from quietcorpus.transforms.reading.copies import Copies
 from quietcorpus.transforms.reading.documents import Corpus, Documents, Reject, Split, Terms
-from quietcorpus.transforms.release import ReleaseShards
+from quietcorpus.transforms.release_shards import ReleaseShards
 from quietcorpus.transforms.shards import RejectLog, Shard
 from quietcorpus.transforms.staged import KEPT_NOWHERE, KeptTerms
 from quietcorpus.transforms.tokens import terms_of

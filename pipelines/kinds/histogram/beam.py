@@ -202,7 +202,7 @@ class SelectVocabulary(Composed):
             )
             self._tokenizer = tokenizer_of(spec.tokenizer)
         self._selection = ThresholdedVocabulary(spec.precision, spec.epsilon, spec.delta)
-        self._heed(of_guarantee(self._selection.guarantee, ()))
+        self._warn_of(of_guarantee(self._selection.guarantee, ()))
 
     @property
     def _total(self) -> LimitedPrecision:

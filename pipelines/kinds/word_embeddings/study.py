@@ -62,7 +62,7 @@ from ...evaluate.study import (
     tokenizer_of_card,
 )
 from ...jobs.kind import Kind, prepare
-from ...release.release import release
+from ...release.run import release
 from ...runners.engine import Engine
 from ...schema.spec import InputSpec, Spec
 from ...schema.values import REASONS

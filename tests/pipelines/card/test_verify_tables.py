@@ -25,7 +25,7 @@ from quietcorpus.pipelines.card.verify import verified
 from quietcorpus.pipelines.kinds.bag_of_words import card as bags
 from quietcorpus.pipelines.kinds.public_texts import card as votes
 from quietcorpus.pipelines.kinds.words import card as words
-from quietcorpus.pipelines.release.release import release as run
+from quietcorpus.pipelines.release.run import release as run
 from quietcorpus.pipelines.runners.engine import Engine
 from quietcorpus.pipelines.schema.loading import load_spec
 from quietcorpus.transforms.errors import is_plain

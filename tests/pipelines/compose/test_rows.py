@@ -16,7 +16,7 @@ from composed import SEEN, Doc, as_documents, doc, run, written
 
 from quietcorpus.beam import LearnEmbeddings, PrivatizeBags, ReleaseHistogram, SelectVocabulary
 from quietcorpus.pipelines.jobs.notices import SAMPLE, doubts
-from quietcorpus.transforms.composed.release import AsRows
+from quietcorpus.transforms.composed.release_rows import AsRows
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.steps import DoubtKept
 

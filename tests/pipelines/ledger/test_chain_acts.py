@@ -13,7 +13,7 @@ from signing_keys import KeyFiles, configured
 from quietcorpus.pipelines.ledger import chain
 from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.chain import Journal
-from quietcorpus.pipelines.ledger.trust import Trust
+from quietcorpus.pipelines.ledger.key_pinning import Trust
 from quietcorpus.transforms.errors import InputError
 
 

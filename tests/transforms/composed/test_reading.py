@@ -22,7 +22,7 @@ from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.composed import reading
 from quietcorpus.transforms.composed.fields import Fields
 from quietcorpus.transforms.composed.reading import COPIES, ERRORS, ReadRows
-from quietcorpus.transforms.composed.release import AsRows
+from quietcorpus.transforms.composed.release_rows import AsRows
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import Documents
 from quietcorpus.transforms.reading.identifiers import TAG

@@ -23,7 +23,7 @@ from quietcorpus.mechanisms.words.brr import BinaryRandomizedResponse
 from quietcorpus.pipelines.compose import rows as graph
 from quietcorpus.pipelines.compose.card import RowsSpec
 from quietcorpus.transforms.artefacts.folders import IndexSource
-from quietcorpus.transforms.composed.release import ReleaseDocuments
+from quietcorpus.transforms.composed.release_rows import ReleaseDocuments
 from quietcorpus.transforms.privatizers.words import WordsParameters
 from quietcorpus.transforms.reading.documents import Documents
 

@@ -19,8 +19,8 @@ from signed_ledgers import KINDS, chained, contents, found, lay, signed, write
 from signing_keys import KeyFiles, configured
 
 from quietcorpus.pipelines.ledger.book import Ledger
+from quietcorpus.pipelines.ledger.key_pinning import Trust
 from quietcorpus.pipelines.ledger.records import NewKey, digest, parse
-from quietcorpus.pipelines.ledger.trust import Trust
 from quietcorpus.transforms.errors import InputError
 
 

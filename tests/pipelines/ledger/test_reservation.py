@@ -12,8 +12,8 @@ from ledger_requests import CASES, DECLARED, RUN, files, request
 
 from quietcorpus.pipelines.card.parameters import parameters
 from quietcorpus.pipelines.ledger.book import Ledger
-from quietcorpus.pipelines.ledger.holding import HeldReservation
 from quietcorpus.pipelines.ledger.records import Partition, Refusal
+from quietcorpus.pipelines.ledger.reservation import HeldReservation
 from quietcorpus.transforms.errors import StageError
 
 

@@ -36,7 +36,7 @@ from quietcorpus.transforms.privatizers.words import WordPrivatizer
 from quietcorpus.transforms.reading import records
 from quietcorpus.transforms.reading.documents import Corpus
 from quietcorpus.transforms.reading.sources import plan
-from quietcorpus.transforms.release import ReleaseShards
+from quietcorpus.transforms.release_shards import ReleaseShards
 from quietcorpus.transforms.shards import RejectLog, Shard, staged_content
 
 

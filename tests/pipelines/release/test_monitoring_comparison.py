@@ -11,8 +11,8 @@ import pytest
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.pipelines.jobs.job import Job
-from quietcorpus.pipelines.release import watching
-from quietcorpus.pipelines.release.watching import identifiers, identify
+from quietcorpus.pipelines.release import monitoring
+from quietcorpus.pipelines.release.monitoring import identifiers, identify
 from quietcorpus.transforms.errors import StageError
 from quietcorpus.transforms.reading.documents import Split
 from quietcorpus.transforms.sealed import seal
@@ -44,8 +44,8 @@ def test_the_ids_of_every_split_are_compared(
     key = ReleaseKey.derive(os.urandom(32), "test", b"")
     job, ran = Job(spec, plan, [], lambda: key, str(tmp_path)), []
     tally = Tally(0, parts=tuple(("identifiers", part) for part in parts))
-    monkeypatch.setattr(watching, "check_unchanged", lambda _: None)
-    monkeypatch.setattr(watching, "read_run_files", lambda *_: ([], tally))
+    monkeypatch.setattr(monitoring, "check_unchanged", lambda _: None)
+    monkeypatch.setattr(monitoring, "read_run_files", lambda *_: ([], tally))
     with pytest.raises(StageError, match=r"the engine (lost|doubled) a part"):
         identify(job, key, ran.append)
     assert len(ran) == 1

@@ -16,8 +16,8 @@ import pytest
 from golden_releases import fixed, publish
 
 from quietcorpus.pipelines.card import page
-from quietcorpus.pipelines.release import release
-from quietcorpus.pipelines.release.watching import (
+from quietcorpus.pipelines.release import run
+from quietcorpus.pipelines.release.monitoring import (
     check_files,
     check_opens,
     check_passes,
@@ -93,7 +93,7 @@ def test_a_file_that_the_engine_doubled_is_refused(
         files, tally = read_run_files(*given)
         return [*files, files[-1]], tally
 
-    monkeypatch.setattr(release, "read_run_files", doubled)
+    monkeypatch.setattr(run, "read_run_files", doubled)
     with fixed(tmp_path), pytest.raises(StageError, match="the engine doubled a file"):
         publish("histogram")
 
@@ -152,6 +152,6 @@ def test_a_kind_of_file_that_cannot_be_read_is_not_published(content: bytes) -> 
 
 
 def test_no_file_is_opened_that_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quietcorpus.pipelines.release.watching.LARGEST", 10)
+    monkeypatch.setattr("quietcorpus.pipelines.release.monitoring.LARGEST", 10)
     assert page.within(10, [b"12345", b"67890"]) == b"1234567890"
     opens(data__part=UNREADABLE["not UTF-8"])

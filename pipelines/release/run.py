@@ -30,7 +30,7 @@ from ..environment.keys import (
 from ..jobs import notices
 from ..jobs.job import Job
 from ..jobs.kind import Kind, prepare
-from ..ledger.holding import HeldReservation, foresee, hold
+from ..ledger.reservation import HeldReservation, foresee, hold
 from ..runners.engine import Engine
 from ..runners.interruption import interruptible
 from ..schema.spec import Spec
@@ -42,8 +42,8 @@ from ..storage.publishing import Staging
 from ..terminal.progress import Display, Numbers, Observer, Steps
 from . import existing
 from .describe import Step, counts_are_told, describe
-from .existing import TRIES, identify_run, persistently, tell_kept, tried
-from .watching import (
+from .existing import TRIES, identify_run, log_resumed, persistently, tried
+from .monitoring import (
     Build,
     check_files,
     check_opens,
@@ -78,10 +78,10 @@ def release(
     existing.refuse_existing(spec)
     with Display("preparing", bar=progress):
         signing = configured_key(RELEASE_KEY)
-        kind, planned, weaknesses = begun(spec, engine.workers, strict=strict)
+        kind, planned, weaknesses = prepare_run(spec, engine.workers, strict=strict)
         _probe(spec)
         foresee(spec, kind)
-        heed_columns(spec, kind, planned, strict=strict)
+        check_columns(spec, kind, planned, strict=strict)
     with master_key(local=engine.local) as master:
         corpus = planned.corpus_digest(spec.corpus)
         key = ReleaseKey.derive(master, spec.release, corpus)
@@ -148,7 +148,7 @@ def _probe(spec: Spec) -> None:
         storage.probe("rejects.path", spec.rejects.path)
 
 
-def begun(spec: Spec, workers: int, *, strict: bool) -> tuple[Kind, Plan, list[Weakness]]:
+def prepare_run(spec: Spec, workers: int, *, strict: bool) -> tuple[Kind, Plan, list[Weakness]]:
     """Prepare the kind of a release and plan its reading; write nothing.
 
     Warns of weaknesses, and returns them as well. Raises InputError as `release` does.
@@ -157,11 +157,11 @@ def begun(spec: Spec, workers: int, *, strict: bool) -> tuple[Kind, Plan, list[W
     kind = prepare(spec, workers)
     weaknesses = [*of_key(configured_master_key()), *kind.weaknesses]
     refuse(weaknesses, spec.accept)
-    _heed(weaknesses, kind.doubts, strict, spec.accept)
+    _warn_or_refuse(weaknesses, kind.doubts, strict, spec.accept)
     return kind, plan(spec.corpus), weaknesses
 
 
-def heed_columns(spec: Spec, kind: Kind, planned: Plan, *, strict: bool) -> None:
+def check_columns(spec: Spec, kind: Kind, planned: Plan, *, strict: bool) -> None:
     """Warn of columns that would be copied and should not be, or refuse them.
 
     Refuses a delta as well that is above 1 / documents, where every file states their number.
@@ -169,7 +169,7 @@ def heed_columns(spec: Spec, kind: Kind, planned: Plan, *, strict: bool) -> None
     if planned.documents is not None:
         refuse(of_documents(kind.cost, planned.documents), spec.accept)
     if kind.has_documents:
-        _heed((), notices.check(spec.corpus, planned, spec.accept), strict)
+        _warn_or_refuse((), notices.check(spec.corpus, planned, spec.accept), strict)
 
 
 def _spend(held: HeldReservation, job: Job) -> bool:
@@ -187,7 +187,7 @@ def _spend(held: HeldReservation, job: Job) -> bool:
     return True
 
 
-def _heed(
+def _warn_or_refuse(
     weaknesses: Sequence[Weakness],
     doubts: Sequence[str],
     strict: bool,
@@ -243,7 +243,7 @@ def _publish(
     notices.refuse_copies(tally.copies)
     refuse(of_documents(kind.cost, tally.documents), spec.accept)
     kind.check(tally)
-    tell_kept(job, written)
+    log_resumed(job, written)
     with interruptible():
         files = kind.finish(job, written)
     with job.steps.step("publishing"):
@@ -260,7 +260,7 @@ def _publish(
         if held:
             held.commit(made, identifiers(job, tally, key) if job.identifiers else None)
         # After the commit: these warnings reveal something of the noisy outcome, or of the texts.
-        _heed(shown, kind.noticed(tally), strict=False)
+        _warn_or_refuse(shown, kind.noticed(tally), strict=False)
         place.publish(files, texts, on_publishing)
         return made
 

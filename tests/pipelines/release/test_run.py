@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quietcorpus.pipelines.release.release import _check_sealed
+from quietcorpus.pipelines.release.run import _check_sealed
 from quietcorpus.transforms.errors import StageError
 from quietcorpus.transforms.shards import Written
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from apache_beam.typehints.row_type import RowTypeConstraint
 
-from quietcorpus.transforms.composed.release import AsBatches, AsRows
+from quietcorpus.transforms.composed.release_rows import AsBatches, AsRows
 from quietcorpus.transforms.errors import StageError
 
 SCHEMA = pa.schema([pa.field("id", pa.string())])

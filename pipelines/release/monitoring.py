@@ -19,7 +19,7 @@ from quietcorpus.transforms.metrics import Reader, Reports, Work, reporting
 from quietcorpus.transforms.reading.documents import Split
 from quietcorpus.transforms.reading.identifiers import DIGEST_BYTES, TAG, kept
 from quietcorpus.transforms.reading.sources import require_unchanged, states
-from quietcorpus.transforms.release import IdentifyDocuments
+from quietcorpus.transforms.release_shards import IdentifyDocuments
 from quietcorpus.transforms.run_files import WriteRunFiles, read_run_files
 from quietcorpus.transforms.shards import TALLIES, Tally, Written, data_file
 from quietcorpus.transforms.sums import require_all

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.pipelines.release import watching
-from quietcorpus.pipelines.release.watching import Watch
+from quietcorpus.pipelines.release import monitoring
+from quietcorpus.pipelines.release.monitoring import Watch
 from quietcorpus.pipelines.terminal.progress import Numbers, Observer, Steps
 from quietcorpus.transforms import metrics
 from quietcorpus.transforms.metrics import Reports
@@ -23,7 +23,7 @@ KEY = ReleaseKey(os.urandom(32))
 def new_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics, "_reports", {})
     monkeypatch.setattr(Requests, "repeated", 0)
-    monkeypatch.setattr(watching.Pace, "said", lambda *_: "pace")
+    monkeypatch.setattr(monitoring.Pace, "said", lambda *_: "pace")
 
 
 def watch(
