@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import copy
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, repeat
@@ -41,6 +42,8 @@ _WIDTHS = {1: 0, 2: 0, 3: 1, 7: 8}
 _LONG, _BITS = 15, 64
 _DICTIONARY = 2  # a type of page
 _PAGES = (5, 7, 8)  # the fields of a page's header with its number of values
+_ENCODING = {5: 2, 8: 4}  # the fields of these with the encoding of data
+_BEGINNINGS = 7  # the encoding of texts by what they share with the one before: DELTA_BYTE_ARRAY
 
 
 @contextmanager
@@ -187,63 +190,75 @@ def _check_sizes(uri: str, file: pq.ParquetFile, rows: int | None, content: byte
         raise InputError(f"{uri}: a row group is too large to be read")
 
 
-def _repeated(content: bytes, sizes: Sequence[tuple[int, int, set[int]]]) -> Iterator[int]:
+def _repeated(content: bytes, sizes: Sequence[tuple[int, int, dict[int, int]]]) -> Iterator[int]:
     """Yield the bytes of each row group's entries of dictionaries, as often as they stand there.
 
-    Those within lists, structs and maps are not counted.
+    Texts are read as their places in the dictionary, one leaf of a column after the other.
     """
-    metadata = pq.read_metadata(pa.BufferReader(content))
-    names = set(metadata.schema.to_arrow_schema().names)
-    numbers = {number for *_, own in sizes for number in own}
-    leaves = {number: metadata.schema.column(number) for number in numbers}
-    flat = {number: leaf for number, leaf in leaves.items() if leaf.path in names}
-    texts = {n: leaf.path for n, leaf in flat.items() if leaf.physical_type == "BYTE_ARRAY"}
-    file = pq.ParquetFile(pa.BufferReader(content), read_dictionary=sorted(texts.values()))
+    schema = pq.read_metadata(pa.BufferReader(content)).schema
+    leaves = {number: schema.column(number) for *_, own in sizes for number in own}
+    texts = {n: leaf.path for n, leaf in leaves.items() if leaf.physical_type == "BYTE_ARRAY"}
+    file = pq.ParquetFile(pa.BufferReader(content), read_dictionary=sorted(set(texts.values())))
     for group, (*_, own) in enumerate(sizes):
         total = 0
-        for number in own & flat.keys():
-            if number in texts:
-                column = file.read_row_group(group, [texts[number]], use_threads=False).column(0)
+        for path in {texts[number] for number in own if number in texts}:
+            for column in file.read_row_group(group, [path], use_threads=False).columns:
                 total += sum(map(_bytes_of, column.chunks))
-            elif flat[number].physical_type == "FIXED_LEN_BYTE_ARRAY":
-                total += flat[number].length * metadata.row_group(group).num_rows
+        for number, values in own.items():
+            if leaves[number].physical_type == "FIXED_LEN_BYTE_ARRAY":
+                total += leaves[number].length * values
         yield total
 
 
-def _bytes_of(entries: pa.DictionaryArray) -> int:
-    lengths = pc.binary_length(entries.dictionary).cast(pa.int64())
-    return pc.sum(lengths.take(entries.indices)).as_py() or 0
+def _bytes_of(entries: pa.Array) -> int:
+    """Return the bytes of dictionaries' entries, as often as they stand in an array."""
+    if isinstance(entries, pa.DictionaryArray):
+        lengths = pc.binary_length(entries.dictionary).cast(pa.int64())
+        return pc.sum(lengths.take(entries.indices)).as_py() or 0
+    if isinstance(entries, pa.StructArray):
+        return sum(map(_bytes_of, entries.flatten()))
+    if isinstance(entries, pa.ListArray | pa.LargeListArray | pa.FixedSizeListArray):
+        return _bytes_of(entries.values)
+    return int(entries.nbytes)
 
 
-def _sizes(content: bytes) -> Iterator[tuple[int, int, set[int]]]:
+def _sizes(content: bytes) -> Iterator[tuple[int, int, dict[int, int]]]:
     """Yield the bytes of each row group's pages and of its values, by the headers of its pages.
 
-    The third are the numbers of its columns that have dictionaries.
+    The third are the columns that have dictionaries, by number, each with its number of values.
 
     Arrow believes these headers. It is not asked: where the metadata of a column are hostile,
     Arrow 25 ends the process. The pages of a chunk follow those of the chunk before it, so that no
-    header is read twice. Raises ValueError for others.
+    header is read twice. Raises ValueError for others. Texts by the beginnings that they share may
+    be of any size, and no release writes them.
     """
     after = 0
     footer, _ = _struct(content, len(content) - 8 - int.from_bytes(content[-8:-4], "little"))
     for group in footer[4]:
         pages = in_memory = 0
-        dictionaries: set[int] = set()
+        dictionaries: dict[int, int] = {}
         for number, column in enumerate(chunk[3] for chunk in group[1]):
             at = min(filter(None, (column.get(11), column[9])))
             end = at + column[7]
             if at < after:
                 raise ValueError
+            of_column, has_dictionary = 0, False
             while at < end:
                 header, at = _struct(content, at)
                 values = next((header[kind][1] for kind in _PAGES if kind in header), 0)
                 pages += max(header[2], 0)
                 in_memory += _BYTES_OF_VALUE * max(values, 0)
                 if header[1] == _DICTIONARY:
-                    dictionaries.add(number)
+                    has_dictionary = True
+                else:
+                    of_column += max(values, 0)
+                if any(header.get(kind, {}).get(n) == _BEGINNINGS for kind, n in _ENCODING.items()):
+                    in_memory = sys.maxsize
                 at += max(header[3], 0)
             if at != end:
                 raise ValueError
+            if has_dictionary:
+                dictionaries[number] = of_column
             after = end
         yield pages, in_memory, dictionaries
 
