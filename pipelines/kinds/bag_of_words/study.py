@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from quietcorpus.evaluation import full_privacy
 from quietcorpus.evaluation.attacks.authorship import noisy as noisy_counts
-from quietcorpus.evaluation.attacks.facts import by_counts
+from quietcorpus.evaluation.attacks.facts import beside_others, by_counts
 from quietcorpus.evaluation.attacks.linkage import bag_cosines, bag_distances, in_bins, in_terms
 from quietcorpus.evaluation.classification import counted
 from quietcorpus.evaluation.results import Observation
@@ -42,6 +42,7 @@ from ...evaluate.study import (
     BY_LAW,
     FOLDS,
     MOST_REDRAWS,
+    MOST_TOGETHER,
     OF_EVERY,
     REDRAWS,
     Studied,
@@ -209,6 +210,8 @@ class BagOfWordsStudy(Study):
         by_law = {way: by_counts(own, noisy, rate) for way, own in some.items()}
         together = {f"{way} {OF_EVERY}": score for way, score in by_law.items()}
         # BM25 finds more by few words, and the law by several.
+        if exact.shape[0] <= MOST_TOGETHER:
+            by_law = {way: beside_others(one, exact.shape[0]) for way, one in by_law.items()}
         facts |= {f"{way} {BY_LAW}": score for way, score in by_law.items()}
         views = Views(
             self._originals,

@@ -16,6 +16,7 @@ from quietcorpus.evaluation.attacks.facts import (
     _factors,
     _means,
     _normal_and_laplace,
+    beside_others,
     by_bm25,
     by_candidates,
     by_counts,
@@ -87,6 +88,35 @@ def test_the_optimum_is_reached_and_chance_where_rows_are_dealt_out(kept: float)
 def test_documents_of_no_facts_are_found_by_chance() -> None:
     facts, rows = bags([[0, 0], [0, 0], [1, 0], [1, 0]]), bags([[1, 1], [0, 0], [1, 0], [1, 0]])
     assert linked(by_bm25(facts, rows), 4).tolist() == [0.25, 0.25, 0.5, 0.5]
+
+
+def test_a_row_is_compared_with_what_others_know() -> None:
+    # Kills: facts of the own half or of the row's own document among the others', the mean of all
+    # of these for that of the highest sixteenth, a difference of rows for one of documents.
+    generator = np.random.default_rng()
+    n = 80
+    scores = generator.normal(size=(n, n)).astype(np.float32).astype(np.float64)
+    found = beside_others(lambda numbers: scores[numbers], n)
+    for i, j in generator.integers(n, size=(200, 2)).tolist():
+        others = np.sort([scores[k, j] for k in range(1 - i % 2, n, 2) if k != j])
+        expected = scores[i, j] - others[-3:].mean()
+        np.testing.assert_allclose(found(np.array([i]))[0, j], expected, atol=1e-5)
+
+
+def test_rows_that_fit_all_facts_hide_none() -> None:
+    # Rows that fit every document's facts come first by a score alone, and not beside others.
+    generator = np.random.default_rng()
+    n = 400
+    scores = 6 * np.eye(n) + generator.normal(size=(n, n)) + 8 * generator.normal(size=n)
+    score = of_all(scores)
+    # Control: by the score alone, few are found. By both, one in 20 is missed at the most.
+    assert linked(score, n).mean() < 0.3
+    assert linked(beside_others(score, n), n).mean() > 0.95
+    # Dealt out, a Poisson number of rows is found.
+    order = generator.permutation(n)
+    found = beside_others(score, n)
+    dealt = linked(lambda numbers: found(numbers)[:, order], n).sum()
+    assert dealt <= stats.poisson.isf(ALPHA, 1)
 
 
 def test_sentences_are_whole_and_of_the_text() -> None:

@@ -121,6 +121,11 @@ def test_rare_words_of_bags_are_sought_by_the_law_too() -> None:
     views = study._views(Draw(pa.table({}), True, None), released)
     # One sentence is sought by BM25 too, which finds more of few words.
     assert {sentence, f"{sentence} {BY_LAW}"} <= views.facts.keys()
+    # Rows are compared with what the other half knows: less by a number for each row and half.
+    alone, beside = views.known[f"{sentence} {OF_EVERY}"], views.facts[f"{sentence} {BY_LAW}"]
+    less = alone(np.arange(4)) - beside(np.arange(4))
+    np.testing.assert_allclose(less[:2], less[2:], atol=1e-4)
+    assert np.abs(less[0] - less[1]).max() > 0.01
     assert views.learnable is not None
     draws = views.learnable(np.arange(5))
     assert [draw.shape for draw in draws] == [(5, 200)] * MOST_REDRAWS
