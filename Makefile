@@ -64,6 +64,9 @@ $(VECTORS): $(VENV)/.demo
 demo-words: $(VECTORS)
 	$(BIN)/python examples/demo_words.py $(VECTORS)
 
+# The tests start thousands of interpreters: without compiled modules, each takes a second more.
+unexport PYTHONDONTWRITEBYTECODE
+
 # In the order in which tests/conftest.py puts the files: what takes long comes first.
 PROCESSES ?= 2
 PYTEST = $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder

@@ -12,17 +12,22 @@ from pathlib import Path
 
 
 class CommandServer:
-    """Runs commands in forks of a process that is warm."""
+    """Runs commands in forks of a process that is warm.
 
-    def __init__(self) -> None:
+    One of an environment of its own imports nothing but the modules named.
+    """
+
+    def __init__(self, environment: Mapping[str, str] | None = None, *modules: str) -> None:
         self._folder = tempfile.TemporaryDirectory()
         server = str(Path(__file__).with_name("command_server.py"))
         self._process = subprocess.Popen(
             # Without this folder on its path: a command has no helpers of tests.
-            [sys.executable, "-P", server, self._folder.name],
+            [sys.executable, "-P", server, self._folder.name, *modules],
             # What comes too late for a command: libraries read it as they are loaded. The first is
             # what `forget_grpc` sets; and no command may ask a hub of models.
-            env=os.environ | {"GRPC_ENABLE_FORK_SUPPORT": "false", "HF_HUB_OFFLINE": "1"},
+            env=os.environ
+            | {"GRPC_ENABLE_FORK_SUPPORT": "false", "HF_HUB_OFFLINE": "1"}
+            | (environment or {}),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

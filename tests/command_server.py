@@ -19,7 +19,7 @@ import sys
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -83,9 +83,23 @@ def _run(command: Callable[[], object]) -> NoReturn:
     os._exit(code)
 
 
-def _warm() -> None:
-    """Do what every command would have to do; it must start no thread, which no fork would have."""
+def _warm(modules: Sequence[str]) -> None:
+    """Do what every command would have to do; it must start no thread, which no fork would have.
+
+    Where `modules` are named, import these alone.
+    """
     gc.disable()
+    for name in modules:
+        importlib.import_module(name)
+    if not modules:
+        _warm_all()
+    # What was loaded has hundreds of them, which unload it: half of what a short command takes.
+    weakref.finalize._registry.clear()  # type: ignore[attr-defined]
+    gc.freeze()  # or every child would walk through all of it as it ends
+    gc.enable()
+
+
+def _warm_all() -> None:
     for name in _LOADED_LATE:
         importlib.import_module(name)
     for name in ("pipelines", "transforms", "evaluation", "indexes", "mechanisms"):
@@ -96,10 +110,6 @@ def _warm() -> None:
     tokenize(pa.array(["warm"]))  # numba's own registries, and the tables of characters
     _load_kernels()
     runpy.run_path(str(_HERE / "remembered.py"))["remember"]()
-    # What was loaded has hundreds of them, which unload it: half of what a short command takes.
-    weakref.finalize._registry.clear()  # type: ignore[attr-defined]
-    gc.freeze()  # or every child would walk through all of it as it ends
-    gc.enable()
 
 
 def _load_kernels() -> None:
@@ -132,5 +142,5 @@ def serve(offer: Callable[[], None]) -> None:
 if __name__ == "__main__":
     forked_workers = runpy.run_path(str(_HERE / "forked_workers.py"))
     program = forked_workers["executable"](Path(sys.argv[1]))
-    _warm()
+    _warm(sys.argv[2:])
     serve(lambda: forked_workers["offer"](program))

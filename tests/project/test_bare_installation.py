@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from command_client import CommandServer
 from embedding_releases import not_installed
-from workspace import TERMS
-
-if TYPE_CHECKING:
-    from tests.conftest import Workspace
+from workspace import TERMS, Workspace
 
 # The packages of extras that tests have and a bare installation lacks.
 EXTRAS = (
@@ -50,28 +46,6 @@ MODULES = (
     "quietcorpus.pipelines.init.proposal",
     "quietcorpus.beam",
 )
-IMPORT = """
-import importlib, json, sys
-modules, extras = map(json.loads, sys.argv[1:])
-class Lacking:
-    def find_spec(name, path=None, target=None):
-        if name.partition(".")[0] in extras:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-sys.meta_path.insert(0, Lacking)
-for module in modules:
-    importlib.import_module(module)
-"""
-
-
-@pytest.mark.slow
-def test_no_extra_is_imported() -> None:
-    # Kills: an import of an optional package by what needs none; environments of tests have it. One
-    # process imports all: what one module imported would be refused to the next no less.
-    command = [sys.executable, "-P", "-c", IMPORT, json.dumps(MODULES), json.dumps(EXTRAS)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
 KINDS: dict[str, dict[str, Any]] = {
     "bag-of-words": {"histogram_epsilon": 0.5, "compression": {"method": "frequency", "size": 3}},
     "histogram": {"vocabulary": {"private": {"epsilon": 1, "delta": 1e-6}}, "compression": ...},
@@ -95,18 +69,33 @@ FURTHER = (
 )
 
 
+@pytest.fixture(scope="module")
+def bare(
+    tmp_path_factory: pytest.TempPathFactory, new_workspace: Callable[[Path], Workspace]
+) -> Iterator[CommandServer]:
+    """Forks commands of an installation without extras, in which MODULES can be imported."""
+    environment = not_installed(new_workspace(tmp_path_factory.mktemp("bare")), *EXTRAS)
+    server = CommandServer(environment, *MODULES)
+    yield server
+    server.close()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_command_ends_for_want_of_a_package(
-    kind: str, workspace: Workspace, lee_file: Callable[[str], Path], lee_texts: list[str]
+    kind: str,
+    tmp_path: Path,
+    bare: CommandServer,
+    lee_file: Callable[[str], Path],
+    lee_texts: list[str],
 ) -> None:
     # Kills: an import of an extra, by a command, that needs none, or does not name the extra: an
     # audit of bags did not run without the extra of word embeddings.
-    environment = not_installed(workspace, *EXTRAS)
+    workspace = Workspace(tmp_path, bare)
     workspace.json_lines([f"{text} {' '.join(TERMS)}" for text in lee_texts[:40]])
 
     def run(command: str) -> subprocess.CompletedProcess[str]:
-        return workspace.run(*command.split(), environment=environment, fresh=True)
+        return workspace.run(*command.split())
 
     own: dict[str, Any] = {"kind": kind} | KINDS[kind]
     if kind == "words":
