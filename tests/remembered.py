@@ -28,6 +28,8 @@ def remember() -> None:
     _remember_all_options()
     _remember_functions()
     _remember_types()
+    # Where a type hint was given, line by line: only messages about types show it.
+    decorators.IOTypeHints._make_origin = lambda *_, **__: []
     # Level 9 sets aside megabytes for each of hundreds of pickles of a few bytes.
     cloudpickle_pickler.bz2 = SimpleNamespace(
         compress=lambda data, **_: bz2.compress(data, 1), decompress=bz2.decompress
