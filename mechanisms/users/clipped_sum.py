@@ -120,8 +120,9 @@ class ClippedSum:
     """Sums of users' clipped values plus rounded Gaussian noise.
 
     `noise_multiplier` is sigma, the noise's standard deviation in units of the clipping norm: sigma
-    * C in the values' own unit, whatever C is. Raises ValueError if the deviation in whole numbers,
-    sigma * `STEPS`, is outside the range of `RoundedGaussian`.
+    * C in the values' own unit, whatever C is. `steps` is the norm in whole numbers: `STEPS` for
+    sums of `clipped` values. Raises ValueError if the deviation in whole numbers, sigma * steps, is
+    outside the range of `RoundedGaussian`.
 
     Guarantee:
         Adding or removing one user changes a sum of `clipped` values by at most STEPS in L2,
@@ -135,14 +136,15 @@ class ClippedSum:
     """
 
     noise_multiplier: Fraction
+    steps: int = STEPS
 
     def __post_init__(self) -> None:
         self.law  # noqa: B018
 
     @property
     def deviation(self) -> Fraction:
-        """Return the noise's standard deviation in whole numbers, sigma * STEPS."""
-        return self.noise_multiplier * STEPS
+        """Return the noise's standard deviation in whole numbers, sigma * steps."""
+        return self.noise_multiplier * self.steps
 
     @property
     def law(self) -> RoundedGaussian:

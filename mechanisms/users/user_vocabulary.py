@@ -9,6 +9,7 @@ hardly raises the threshold.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,6 +18,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from quietcorpus.compiled import compiled
+
 from ..accounting.concentrated import rho_of
 from ..accounting.filters import Concentrated
 from ..accounting.guarantees import UserPrivacy
@@ -24,13 +27,129 @@ from ..accounting.privacy_loss import noise_multiplier_for
 from ..encoding import Value
 from ..keystream import Keystream
 from ..noise.gaussian import RoundedGaussian
-from .clipped_sum import STEPS, ClippedSum
+from .clipped_sum import ClippedSum
 
 _TAIL_BITS = 64
 
+Numbers = npt.NDArray[np.int64]
+
+
+class Selection(ABC):
+    """One choice of terms by their noisy weights: what its policies have in common.
+
+    Attributes:
+        words: the most distinct terms that a user contributes.
+        novelty: a bound on the chance to release any of the terms that only one user has.
+        place: a name that no other choice has on one stream, so that each draws its own noise.
+    """
+
+    words: int
+    novelty: Fraction
+    place: str = "vocabulary"
+
+    @property
+    @abstractmethod
+    def noise(self) -> ClippedSum:
+        """Return the mechanism that adds noise to every weight."""
+
+    @property
+    def concentrated(self) -> Concentrated:
+        """Return the cost of the set of terms, under a filter."""
+        # With P, Q and b as in `UserVocabulary.guarantee`, the two laws are P = (1 - b) P + b P and
+        # (1 - b) Q + b Q'', Q'' being the law given that such a term is released.
+        return Concentrated(rho_of(self.noise.noise_multiplier), self.novelty)
+
+    @cached_property
+    def threshold(self) -> int:
+        """Find the threshold that bounds the chance to release terms that only one user has.
+
+        It is the least T with t * Pr[weight(t) + noise >= T] <= `novelty` for every t up to
+        `words`. Probabilities are bounded from above.
+        """
+        law = RoundedGaussian(self.noise.deviation)
+        bits = _TAIL_BITS + math.ceil(self.words / self.novelty).bit_length()
+        # Of the values of t that share a weight, the largest is the worst.
+        worst = {self.weight(t): t for t in range(1, self.words + 1)}
+
+        def leaks(threshold: int) -> bool:
+            return any(
+                t * Fraction(law.tail(threshold - weight, bits)[1], 1 << bits) > self.novelty
+                for weight, t in worst.items()
+            )
+
+        low, high = 0, 1
+        while leaks(high):
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if leaks(middle) else (low, middle)
+        return high
+
+    def weight(self, terms: int) -> int:
+        """Return the weight of each of a user's `terms` distinct terms: floor(steps / sqrt(terms)).
+
+        Raises ValueError for none, and for more than `words`.
+        """
+        if not 1 <= terms <= self.words:
+            raise ValueError(f"a user contributes 1 to {self.words} words, not {terms}")
+        return math.isqrt(self.noise.steps**2 // terms)
+
+    def offered(self, offsets: Numbers, terms: Numbers, size: int) -> Numbers:
+        """Sum what users offer for rerouting to each of `size` terms: int64 (size,).
+
+        User i has the terms of numbers terms[offsets[i] : offsets[i + 1]], int64. No policy but
+        the adaptive one reroutes weight.
+        """
+        return np.zeros(size, dtype=np.int64)
+
+    def weights(
+        self, offsets: Numbers, terms: Numbers, size: int, before: Numbers | None = None
+    ) -> Numbers:
+        """Sum the weights that users give to each of `size` terms: int64 (size,).
+
+        User i has the terms of numbers terms[offsets[i] : offsets[i + 1]], int64, each once. Users
+        may come in parts, whose weights add up: `before` is then the sum of `offered` over the
+        parts that stand before this one. The order of users may depend on nothing but who each of
+        them is, such as the order of their keyed digests. Raises ValueError for a user of more
+        than `words` terms, or of a term twice.
+        """
+        sums = np.zeros(size, dtype=np.int64)
+        by_terms = np.array([0, *map(self.weight, range(1, self.words + 1))], dtype=np.int64)
+        if not _weigh(offsets, terms, by_terms, np.full(size, -1, dtype=np.int64), sums):
+            raise ValueError(f"a user contributes at most {self.words} words, each once")
+        return sums
+
+    def select(
+        self, terms: Sequence[bytes], weights: Sequence[int], stream: Keystream
+    ) -> npt.NDArray[np.bool_]:
+        """Select the `terms` to release, given exact `weights` summed over users: bool (n,).
+
+        Every term must be contributed by some user, and be listed once.
+        """
+        addresses = stream.addresses(self.place, weights, terms)
+        sums = np.asarray(weights, dtype=np.int64)[:, None]
+        chosen: npt.NDArray[np.bool_]
+        chosen = self.noise.release(sums, stream, addresses)[:, 0] >= self.threshold
+        return chosen
+
+
+@compiled
+def _weigh(offsets, terms, by_terms, seen, sums):  # type: ignore[no-untyped-def]
+    """Add users' weights to `sums`; return whether no user has too many terms, or one twice."""
+    for user in range(len(offsets) - 1):
+        first, last = offsets[user], offsets[user + 1]
+        if last - first >= len(by_terms):
+            return False
+        for i in range(first, last):
+            if seen[terms[i]] == user:
+                return False
+            seen[terms[i]] = user
+            sums[terms[i]] += by_terms[last - first]
+    return True
+
 
 @dataclass(frozen=True)
-class UserVocabulary:
+class UserVocabulary(Selection):
     """The terms whose noisy weight, summed over users, reaches a threshold.
 
     A user contributes at most `words` distinct terms, a choice that must depend on that user's
@@ -39,8 +158,8 @@ class UserVocabulary:
     Guarantee:
         The released set of terms is (epsilon, delta)-differentially private for adding or removing
         one user.
-        A user's weights are at most STEPS in L2, so the noise costs epsilon and delta / 2 on the
-        terms that both corpora hold.
+        A user's weights are at most `noise.steps` in L2, so the noise costs epsilon and delta / 2
+        on the terms that both corpora hold.
         A term that only one of the two holds has that user's weight alone. However many of a
         user's terms are such, the chance that any is released is at most delta / 2.
         Up to that chance of delta / 2, the set is Gaussian of the noise's rho, which is what it
@@ -80,62 +199,12 @@ class UserVocabulary:
         # most delta / 2 + b; if not, at most 1 - (1 - b) = b.
         return UserPrivacy(self.epsilon, self.delta)
 
-    @property
-    def concentrated(self) -> Concentrated:
-        """Return the cost of the set of terms, under a filter."""
-        # With P, Q and b as above, the two laws are P = (1 - b) P + b P and (1 - b) Q + b Q'', Q''
-        # being the law given that such a term is released; and b is at most delta / 2.
-        return Concentrated(rho_of(self.noise.noise_multiplier), self.delta / 2)
-
     @cached_property
     def noise(self) -> ClippedSum:
         """Return the mechanism that adds noise to every weight."""
         return ClippedSum(noise_multiplier_for(self.epsilon, self.delta / 2, Fraction(1), 1))
 
     @cached_property
-    def threshold(self) -> int:
-        """Find the threshold that bounds the chance to release terms that only one user has.
-
-        It is the least T with t * Pr[weight(t) + noise >= T] <= delta / 2 for every t up to
-        `words`. Probabilities are bounded from above.
-        """
-        law = RoundedGaussian(self.noise.deviation)
-        bits = _TAIL_BITS + math.ceil(2 * self.words / self.delta).bit_length()
-        # Of the values of t that share a weight, the largest is the worst.
-        worst = {self.weight(t): t for t in range(1, self.words + 1)}
-
-        def leaks(threshold: int) -> bool:
-            return any(
-                2 * t * Fraction(law.tail(threshold - weight, bits)[1], 1 << bits) > self.delta
-                for weight, t in worst.items()
-            )
-
-        low, high = 0, 1
-        while leaks(high):
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if leaks(middle) else (low, middle)
-        return high
-
-    def weight(self, terms: int) -> int:
-        """Return the weight of each of a user's `terms` distinct terms: floor(STEPS / sqrt(terms)).
-
-        Raises ValueError for none, and for more than `words`.
-        """
-        if not 1 <= terms <= self.words:
-            raise ValueError(f"a user contributes 1 to {self.words} words, not {terms}")
-        return math.isqrt(STEPS * STEPS // terms)
-
-    def select(
-        self, terms: Sequence[bytes], weights: Sequence[int], stream: Keystream
-    ) -> npt.NDArray[np.bool_]:
-        """Select the `terms` to release, given exact `weights` summed over users: bool (n,).
-
-        Every term must be contributed by some user, and be listed once.
-        """
-        addresses = stream.addresses("vocabulary", weights, terms)
-        sums = np.asarray(weights, dtype=np.int64)[:, None]
-        chosen: npt.NDArray[np.bool_]
-        chosen = self.noise.release(sums, stream, addresses)[:, 0] >= self.threshold
-        return chosen
+    def novelty(self) -> Fraction:  # type: ignore[override]
+        """Return delta / 2, a bound on the chance to release terms that only one user has."""
+        return self.delta / 2
