@@ -8,14 +8,14 @@ from functools import partial
 import apache_beam as beam
 import numpy as np
 
-from quietcorpus.indexes.tokens.vocabulary import Vocabulary
+from quietcorpus.indexes.tokens.vocabulary import Terms, Vocabulary
 from quietcorpus.indexes.tokens.written_language import MOST, FrequentCounts
 from quietcorpus.mechanisms.bags.histogram import Counts, Histogram
 from quietcorpus.mechanisms.keystream import ReleaseKey
 
 from .errors import redacted
 from .metrics import Progress
-from .reading.documents import Corpus, Documents, Split, Terms
+from .reading.documents import Corpus, Documents, Split
 from .reading.identifiers import TAG, Identifiers
 from .shards import TALLIES, RejectLog, Seen, Tally
 from .staged import KEPT_NOWHERE, KeptTerms

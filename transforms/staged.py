@@ -64,13 +64,13 @@ import pyarrow as pa
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
-from quietcorpus.indexes.tokens.vocabulary import Vocabulary
+from quietcorpus.indexes.tokens.vocabulary import Terms, Vocabulary
 from quietcorpus.mechanisms.encoding import encode
 from quietcorpus.mechanisms.keystream import ReleaseKey
 
 from .errors import StageError
 from .reading.copies import Copies
-from .reading.documents import Documents, Reject, Split, Terms
+from .reading.documents import Documents, Reject, Split
 from .sealed import seal, unseal, wide
 from .shards import Seen, Shard, Tally, Written, staged_content
 

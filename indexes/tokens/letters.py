@@ -169,7 +169,7 @@ def normalize(texts: pa.Array, language: str | None) -> pa.Array:
     if spelled is None and language not in DOTLESS:
         other = pc.invert(pc.string_is_ascii(texts))
         if not pc.any(other).as_py():
-            return pc.utf8_lower(texts)
+            return pc.ascii_lower(texts)
     else:
         other = pa.array(np.ones(len(texts), np.bool_))
     normal = _normal(texts.filter(other), lowered_dotless if language in DOTLESS else normal_form)

@@ -26,12 +26,14 @@ import pyarrow.compute as pc
 from quietcorpus.compiled import compiled, inlined
 
 from .arrow_arrays import as_strings
+from .byte_masks import BLOCK, bytes_within, lowest, padded
 
 FIRST_NAME = "unicode-words-v1"
 NAME = "unicode-words-v2"
 """The default."""
 
 _HASH_SEED, _HASH_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
+_ONE, _ALL = np.uint64(1), np.uint64(2**64 - 1)
 _OTHER, LETTER, _BARRED, _SPACE, _APOSTROPHE, MARK, _SPECIAL, _DOT_OF_L = range(8)
 _ASSIGNED_PLANES = (0, 1, 2, 3, 14)  # of Unicode: no letter, digit or space lies elsewhere
 _CLASS_OF_CATEGORY = {
@@ -51,14 +53,18 @@ class Tokens(NamedTuple):
         data: uint8; the normalised texts' UTF-8 bytes.
         offsets: int64 (n + 1,); text i has the tokens offsets[i] .. offsets[i + 1].
         starts, ends: int64; where in `data` each token lies.
-        hashes: uint64; FNV-1a of each token, folded so that the low bits depend on all bits.
     """
 
     data: npt.NDArray[np.uint8]
     offsets: npt.NDArray[np.int64]
     starts: npt.NDArray[np.int64]
     ends: npt.NDArray[np.int64]
-    hashes: npt.NDArray[np.uint64]
+
+    @property
+    def hashes(self) -> npt.NDArray[np.uint64]:
+        """Compute FNV-1a of each token, folded so that the low bits depend on all bits; uint64."""
+        found: npt.NDArray[np.uint64] = _hashes(self.data, self.starts, self.ends)
+        return found
 
 
 def tokenize(texts: pa.Array) -> Tokens:
@@ -71,8 +77,8 @@ def tokenize(texts: pa.Array) -> Tokens:
 
 def tokens_in(texts: pa.Array, *, dotted: bool = False) -> Tokens:
     """Find the words of normalised texts, large_string; if `dotted`, of which l·l is a part."""
-    data, offsets = string_buffers(texts)
-    return Tokens(data, *_spans(data, offsets, _byte_classes(), _dotted() if dotted else classes()))
+    data, offsets = padded_buffers(texts)
+    return Tokens(data, *_spans(data, offsets, *tables(dotted)))
 
 
 def normalize(texts: pa.Array) -> pa.Array:
@@ -83,7 +89,7 @@ def normalize(texts: pa.Array) -> pa.Array:
     texts = texts.cast(pa.large_string())
     other = pc.invert(pc.string_is_ascii(texts))
     if not pc.any(other).as_py():
-        return pc.utf8_lower(texts)
+        return pc.ascii_lower(texts)
     normal = [normal_form(text) for text in texts.filter(other).to_pylist()]
     texts = pc.replace_with_mask(texts, other, as_strings(normal))
     return pc.ascii_lower(texts)
@@ -105,6 +111,17 @@ def string_buffers(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[
     bounds = np.frombuffer(offsets, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
     raw = np.frombuffer(data, dtype=np.uint8) if data else np.empty(0, dtype=np.uint8)
     return raw, bounds
+
+
+def padded_buffers(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """Return what `string_buffers` does, with 64 bytes behind the last text."""
+    data, offsets = string_buffers(texts)
+    return padded(data, int(offsets[-1])), offsets
+
+
+def tables(dotted: bool) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
+    """Return the classes of bytes and those of code points, as `find_words` takes them."""
+    return _byte_classes(), _dotted() if dotted else classes()
 
 
 @functools.cache
@@ -144,66 +161,112 @@ def _byte_classes() -> npt.NDArray[np.uint8]:
 
 @compiled
 def _spans(data, offsets, byte_classes, classes):  # type: ignore[no-untyped-def]
-    """Find token spans and hashes, in one pass over the texts."""
+    """Find the tokens of all texts; 64 bytes lie behind the last one."""
     texts = len(offsets) - 1
     # Between two tokens of a text there is at least one other byte.
     capacity = (offsets[texts] - offsets[0]) // 2 + texts
     token_offsets = np.zeros(texts + 1, dtype=np.int64)
     starts = np.empty(capacity, dtype=np.int64)
     ends = np.empty(capacity, dtype=np.int64)
-    hashes = np.empty(capacity, dtype=np.uint64)
     found = 0
     for text in range(texts):
-        position, stop = offsets[text], offsets[text + 1]
-        chunk, first_of_chunk = position, found
-        while position < stop:
-            kind = byte_classes[data[position]]
-            width = 1
-            if kind == LETTER or kind == _BARRED or kind == _SPECIAL:
-                start = position
-                position, barred, state = _run(data, start, stop, byte_classes, classes)
-                if position > start:
-                    if start == chunk and _is_www(data, start, stop):
-                        # A chunk that yields no token takes back those already found in it.
-                        found = first_of_chunk
-                        position = _chunk_end(data, start, stop, classes)
-                    elif not barred:
-                        starts[found] = start
-                        ends[found] = position
-                        hashes[found] = state ^ (state >> np.uint64(32))
-                        found += 1
-                    continue
-                point, width = code_point(data, position)
-                kind = classes[point]
-                if point == 64 or _is_scheme(data, position, stop):  # 64 is `@`
-                    found = first_of_chunk
-                    position = _chunk_end(data, position, stop, classes)
-                    continue
-            position += width
-            if kind == _SPACE:
-                chunk, first_of_chunk = position, found
+        first, last = offsets[text], offsets[text + 1]
+        found += find_words(data, first, last, byte_classes, classes, starts[found:], ends[found:])
         token_offsets[text + 1] = found
-    return token_offsets, starts[:found], ends[:found], hashes[:found]
+    return token_offsets, starts[:found], ends[:found]
+
+
+@compiled
+def find_words(  # type: ignore[no-untyped-def]
+    data, begin, stop, byte_classes, classes, starts, ends
+):
+    """Write where the tokens of one text lie; return their number. 64 bytes lie behind the text.
+
+    Blocks of 64 bytes are looked at as masks, of which bit i is byte i. In a block, the runs of
+    ASCII letters and digits that end before the first `odd` byte are taken as they are. The byte
+    itself and a run beside it are read one byte after the other.
+    """
+    found = np.uint64(0)
+    position = begin
+    while position < stop:
+        inside = _ALL
+        if stop - position < BLOCK:
+            inside = (_ONE << np.uint64(stop - position)) - _ONE
+        letters = bytes_within(data, position, 0x20, 97, 26)
+        barred = bytes_within(data, position, 0, 48, 10) | bytes_within(data, position, 0, 95, 1)
+        runs = (letters | barred) & inside
+        firsts = runs & ~(runs << _ONE)
+        odd = (
+            bytes_within(data, position, 0, 39, 1)  # an apostrophe
+            | bytes_within(data, position, 0, 64, 1)  # @
+            | bytes_within(data, position, 0, 58, 1)  # :
+            | bytes_within(data, position, 0, 128, 128)
+            | firsts & _www(data, position)
+        ) & inside
+        before = (odd - _ONE) & ~odd  # all bits if none is odd
+        lasts = ~runs & (runs << _ONE) & before  # each is the byte behind a run
+        while lasts:
+            first, last = lowest(firsts), lowest(lasts)
+            starts[found] = position + first
+            ends[found] = position + last
+            found += np.uint64(barred >> np.uint64(first) << np.uint64(first + 64 - last) == 0)
+            firsts &= firsts - _ONE
+            lasts &= lasts - _ONE
+        plain = min(lowest(firsts), lowest(odd))
+        position += plain
+        if position < stop and (odd or plain == 0):
+            found, position = _step(
+                data, begin, position, stop, byte_classes, classes, starts, ends, found
+            )
+    return np.int64(found)
+
+
+@inlined
+def _www(data, position):  # type: ignore[no-untyped-def]
+    """Return a mask of the next 64 bytes at which `www.` begins, unless it goes beyond them."""
+    letter, dot = bytes_within(data, position, 0x20, 119, 1), bytes_within(data, position, 0, 46, 1)
+    two = letter & (letter >> np.uint64(1))
+    return two & (letter >> np.uint64(2)) & (dot >> np.uint64(3))
+
+
+@compiled
+def _step(  # type: ignore[no-untyped-def]
+    data, begin, position, stop, byte_classes, classes, starts, ends, found
+):
+    """Read one run, character or chunk byte by byte; return the number of tokens, and its end."""
+    start = position
+    position, barred = _run(data, start, stop, byte_classes, classes)
+    if position > start:
+        if _is_www(data, start, stop) and _chunk_begin(data, begin, start, classes) == start:
+            return found, _chunk_end(data, start, stop, classes)
+        if not barred:
+            starts[found] = start
+            ends[found] = position
+            found += np.uint64(1)
+        return found, position
+    point, width = code_point(data, position)
+    if point == 64 or _is_scheme(data, position, stop):  # 64 is `@`
+        # A chunk that yields no token takes back those already found in it.
+        chunk = _chunk_begin(data, begin, position, classes)
+        while found > 0 and starts[found - np.uint64(1)] >= chunk:
+            found -= np.uint64(1)
+        return found, _chunk_end(data, position, stop, classes)
+    return found, position + width
 
 
 @compiled
 def _run(data, start, stop, byte_classes, classes):  # type: ignore[no-untyped-def]
     """Read the run of letters, marks, digits and inner apostrophes at `start`.
 
-    Returns the run's end, whether it holds a digit or an underscore, and its hash.
+    Returns the run's end, and whether it holds a digit or an underscore.
     """
     position = start
     barred = False
-    state = _HASH_SEED
-    while True:
-        at, end = np.uint64(position), np.uint64(stop)  # numba looks whether others are negative
-        while at < end and byte_classes[data[at]] == LETTER:
-            state = (state ^ np.uint64(data[at])) * _HASH_PRIME
-            at += np.uint64(1)
-        position = np.int64(at)
-        if position == stop:
-            break
+    while position < stop:
         kind = byte_classes[data[position]]
+        if kind == LETTER:
+            position += 1
+            continue
         if kind == _SPACE or kind == _OTHER:
             break
         point, width = code_point(data, position)
@@ -222,10 +285,22 @@ def _run(data, start, stop, byte_classes, classes):  # type: ignore[no-untyped-d
         if kind != LETTER and kind != _BARRED:
             break
         barred |= kind == _BARRED
-        for i in range(position, position + width):
-            state = (state ^ np.uint64(data[i])) * _HASH_PRIME
         position += width
-    return position, barred, state
+    return position, barred
+
+
+@compiled
+def _chunk_begin(data, begin, position, classes):  # type: ignore[no-untyped-def]
+    """Return the position behind the last white space before `position`, or the text's begin."""
+    while position > begin:
+        before = position - 1
+        while data[before] & 0xC0 == 0x80:  # a byte within a character
+            before -= 1
+        point, _ = code_point(data, before)
+        if classes[point] == _SPACE:
+            break
+        position = before
+    return position
 
 
 @compiled
@@ -282,3 +357,14 @@ def _is_www(data, position, stop):  # type: ignore[no-untyped-def]
         and data[position + 2] == 119
         and data[position + 3] == 46
     )
+
+
+@compiled
+def _hashes(data, starts, ends):  # type: ignore[no-untyped-def]
+    found = np.empty(len(starts), dtype=np.uint64)
+    for token in range(len(starts)):
+        state = _HASH_SEED
+        for position in range(starts[token], ends[token]):
+            state = (state ^ np.uint64(data[position])) * _HASH_PRIME
+        found[token] = state ^ (state >> np.uint64(32))
+    return found

@@ -231,12 +231,7 @@ class Tokenizer:
 
         Raises TokenizerError unless the ICU of this process is the rule's.
         """
-        if self.icu is not None and self.icu != (installed := icu_version()):
-            raise TokenizerError(
-                f"this process has {f'ICU {installed}' if installed else 'no ICU'}, and words are "
-                f"to be found by ICU {self.icu}; install the same icu4py everywhere"
-            )
-        return self._tokenized(texts, divided=True)
+        return tokenizer.tokens_in(self.divided(texts), dotted=not self.is_first)
 
     def spelled(self, texts: pa.Array) -> Tokens:
         """Return the words of texts that have spaces between all of them, in every script.
@@ -244,19 +239,31 @@ class Tokenizer:
         A word that is one token here may be a token of a text. ICU might divide it where it stands
         alone.
         """
-        return self._tokenized(texts, divided=False)
+        return tokenizer.tokens_in(self._apart(texts, divided=False), dotted=not self.is_first)
 
-    def _tokenized(self, texts: pa.Array, *, divided: bool) -> Tokens:
-        normal, dotted = self.normalize(texts), not self.is_first
+    def divided(self, texts: pa.Array) -> pa.Array:
+        """Return texts, large_string, in which `find_words` finds the words of those given.
+
+        Raises TokenizerError unless the ICU of this process is the rule's.
+        """
+        if self.icu is not None and self.icu != (installed := icu_version()):
+            raise TokenizerError(
+                f"this process has {f'ICU {installed}' if installed else 'no ICU'}, and words are "
+                f"to be found by ICU {self.icu}; install the same icu4py everywhere"
+            )
+        return self._apart(texts, divided=True)
+
+    def _apart(self, texts: pa.Array, *, divided: bool) -> pa.Array:
+        normal = self.normalize(texts)
         if self.icu is None:
-            return tokenizer.tokens_in(normal, dotted=dotted)
+            return normal
 
         parts = partial(separated, divided=divided)
         apart = _changed(normal, WITHOUT_SPACES, parts)
         if self.language is not None and self.language in ELIDED:
             parts = partial(elided, language=self.language, separator=SEPARATOR)
             apart = _changed(apart, "'", parts)
-        return tokenizer.tokens_in(apart, dotted=dotted)
+        return apart
 
 
 def _changed(texts: pa.Array, pattern: str, change: Callable[[str], str]) -> pa.Array:

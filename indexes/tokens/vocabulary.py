@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any, Protocol
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quietcorpus.compiled import compiled
+from quietcorpus.compiled import compiled, inlined
 
-from .tokenizer import Tokens, string_buffers
+from .byte_masks import eight_bytes, padded
+from .tokenizer import Tokens, find_words, padded_buffers, string_buffers, tables
 from .tokenizers import UNICODE_WORDS, Tokenizer
+
+_ONE, _HALF, _LOWER = np.uint64(1), np.uint64(32), np.uint64(2**32 - 1)
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+_WITHIN = np.array([(1 << 8 * size) - 1 for size in range(9)], dtype=np.uint64)
+"""The bits of a word's bytes, by how many of 8 bytes are the word's."""
 
 
 class VocabularyError(ValueError):
@@ -49,14 +56,32 @@ def some_of(words: Words) -> list[str]:
     return found
 
 
+class Terms(NamedTuple):
+    """The terms of a batch of texts.
+
+    Attributes:
+        offsets: int64 (n + 1,); text i has the terms offsets[i] .. offsets[i + 1].
+        numbers: int32; their numbers in the vocabulary, in the order of the text.
+        tokens: int64 (n,); the number of tokens of each text, known or not.
+    """
+
+    offsets: npt.NDArray[np.int64]
+    numbers: npt.NDArray[np.int32]
+    tokens: npt.NDArray[np.int64]
+
+    def part(self, start: int, size: int) -> Terms:
+        """Return the terms of some of the texts."""
+        offsets = self.offsets[start : start + size + 1]
+        numbers = self.numbers[offsets[0] : offsets[-1]]
+        return Terms(offsets - offsets[0], numbers, self.tokens[start : start + size])
+
+
 class Vocabulary:
     """Distinct terms, numbered in their given order.
 
     Attributes:
         terms: large_string (V,).
         tokenizer: the tokeniser of the texts in which they are looked up.
-        hashes: uint64 (V,); the tokeniser's hash of each.
-        slots: int32; an open-addressing hash table of term ids, at most half full; -1 is empty.
     """
 
     def __init__(self, terms: Sequence[str], tokenizer: Tokenizer = UNICODE_WORDS) -> None:
@@ -76,27 +101,20 @@ class Vocabulary:
                 f"holds {example!r} more than once ({repeated.sum()} terms are repeated); "
                 "list every term once"
             )
-        self._data, self._offsets = string_buffers(self.terms)
-        tokens = tokenizer.spelled(self.terms)
-        self._refuse_unreachable_terms(tokens)
-        # Every term is one token now, so the tokens' hashes are the terms'.
-        self.hashes = tokens.hashes
-        self.slots = _build(tokens.hashes)
+        self._refuse_unreachable_terms(tokenizer.spelled(self.terms))
 
     @classmethod
-    def mapped(
-        cls,
-        terms: pa.Array,
-        hashes: npt.NDArray[np.uint64],
-        slots: npt.NDArray[np.int32],
-        tokenizer: Tokenizer,
-    ) -> Vocabulary:
-        """Build a vocabulary from stored arrays, which are neither copied nor made again."""
+    def mapped(cls, terms: pa.Array, tokenizer: Tokenizer) -> Vocabulary:
+        """Build a vocabulary from stored terms, which are neither copied nor checked again."""
         vocabulary = cls.__new__(cls)
-        vocabulary.terms, vocabulary.hashes, vocabulary.slots = terms, hashes, slots
-        vocabulary.tokenizer = tokenizer
-        vocabulary._data, vocabulary._offsets = string_buffers(terms)
+        vocabulary.terms, vocabulary.tokenizer = terms, tokenizer
         return vocabulary
+
+    @cached_property
+    def _table(self) -> tuple[npt.NDArray[Any], ...]:
+        """Return the terms' bytes and offsets, and the hash table of them with its keys."""
+        buffers = padded_buffers(self.terms)
+        return *buffers, *_table(*buffers)
 
     def _refuse_unreachable_terms(self, tokens: Tokens) -> None:
         """Raise VocabularyError unless every term is its own one and only token."""
@@ -132,19 +150,21 @@ class Vocabulary:
 
         With `unknown`, the other tokens are included, as -1.
         """
+        end = int(tokens.ends[-1]) if len(tokens.ends) else 0
+        given = tokens._replace(data=padded(tokens.data, end))
         result: tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]] = _look_up(
-            tokens.data,
-            tokens.offsets,
-            tokens.starts,
-            tokens.ends,
-            tokens.hashes,
-            self._data,
-            self._offsets,
-            self.hashes,
-            self.slots,
-            unknown,
+            *given, *self._table, unknown
         )
         return result
+
+    def find(self, texts: pa.Array) -> Terms:
+        """Find the terms in a string or large_string array without nulls, of valid UTF-8.
+
+        It is one pass over the bytes, and finds what `look_up` does among all tokens. Raises
+        TokenizerError as `Tokenizer.tokenize` does.
+        """
+        buffers = padded_buffers(self.tokenizer.divided(texts))
+        return Terms(*_find(*buffers, *tables(not self.tokenizer.is_first), *self._table))
 
 
 def is_reachable(terms: pa.Array, tokens: Tokens, tokenizer: Tokenizer) -> npt.NDArray[np.bool_]:
@@ -158,52 +178,110 @@ def is_reachable(terms: pa.Array, tokens: Tokens, tokenizer: Tokenizer) -> npt.N
 
 
 @compiled
-def _build(hashes):  # type: ignore[no-untyped-def]
-    size = 2
-    while size < 2 * len(hashes):
+def _table(terms, offsets):  # type: ignore[no-untyped-def]
+    """Build the hash table of the terms, at most a quarter full, and the terms' keys.
+
+    A slot is 0, or holds the upper half of a term's hash and the term's number + 1 below it.
+    """
+    size = 4
+    while size < 2 * (len(offsets) - 1):
         size *= 2
-    slots = np.full(size, -1, dtype=np.int32)
+    slots = np.zeros(size, dtype=np.uint64)
+    keys = np.empty((len(offsets) - 1, 2), dtype=np.uint64)
     mask = np.uint64(size - 1)
-    for term in range(len(hashes)):
-        slot = hashes[term] & mask
-        while slots[slot] >= 0:
-            slot = (slot + np.uint64(1)) & mask
-        slots[slot] = term
-    return slots
+    for term in range(len(offsets) - 1):
+        first, second, state = _key(terms, offsets[term], offsets[term + 1])
+        keys[term, 0], keys[term, 1] = first, second
+        slot = state & mask
+        while slots[slot]:
+            slot = (slot + _ONE) & mask
+        slots[slot] = state >> _HALF << _HALF | np.uint64(term + 1)
+    return slots, keys
+
+
+@inlined
+def _key(data, start, end):  # type: ignore[no-untyped-def]
+    """Return a word's first 8 bytes, the next 8, with zeros behind its end, and a hash of all."""
+    size = end - start
+    first = eight_bytes(data, start) & _WITHIN[min(size, 8)]
+    second = eight_bytes(data, start + 8) & _WITHIN[max(0, min(size - 8, 8))]
+    state = first * _FACTOR
+    state = (state ^ (state >> _HALF) ^ second) * _FACTOR
+    for more in range(16, size, 8):
+        state ^= eight_bytes(data, start + more) & _WITHIN[min(size - more, 8)]
+        state = (state ^ (state >> _HALF)) * _FACTOR
+    return first, second, state ^ (state >> _HALF)
+
+
+@inlined
+def _number(data, start, end, terms, offsets, slots, keys):  # type: ignore[no-untyped-def]
+    """Return the number of the term that a word is, or -1."""
+    first, second, state = _key(data, start, end)
+    mask = np.uint64(len(slots) - 1)
+    slot = state & mask
+    number = np.int64(-1)
+    while slots[slot] and number < 0:
+        entry = slots[slot]
+        # Hashes only pre-select: two words may share one, so the bytes are compared.
+        if entry >> _HALF == state >> _HALF:
+            term = np.int64(entry & _LOWER) - 1
+            same = keys[term, 0] == first and keys[term, 1] == second
+            if same and end - start > 16:
+                same = _are_equal(data, start, end, terms, offsets[term], offsets[term + 1])
+            if same:
+                number = term
+        slot = (slot + _ONE) & mask
+    return number
+
+
+@compiled
+def _are_equal(data, start, end, other, first, last):  # type: ignore[no-untyped-def]
+    same = end - start == last - first
+    i = 16  # whose bytes are equal
+    while same and i < end - start:
+        same = data[start + i] == other[first + i]
+        i += 1
+    return same
 
 
 @compiled
 def _look_up(  # type: ignore[no-untyped-def]
-    data, token_offsets, starts, ends, hashes, terms, term_offsets, term_hashes, slots, unknown
+    data, token_offsets, starts, ends, terms, term_offsets, slots, keys, unknown
 ):
-    offsets = np.empty_like(token_offsets)
+    offsets = np.zeros_like(token_offsets)
     ids = np.empty(len(starts), dtype=np.int32)
-    mask = np.uint64(len(slots) - 1)
     found = 0
-    offsets[0] = 0
     for text in range(len(token_offsets) - 1):
         for token in range(token_offsets[text], token_offsets[text + 1]):
-            slot = hashes[token] & mask
-            same = False
-            while slots[slot] >= 0:
-                term = slots[slot]
-                # Hashes only pre-select: two words may share one, so the bytes are compared.
-                if term_hashes[term] == hashes[token]:
-                    first = term_offsets[term]
-                    size = term_offsets[term + 1] - first
-                    same = size == ends[token] - starts[token]
-                    i = 0
-                    while same and i < size:
-                        same = terms[first + i] == data[starts[token] + i]
-                        i += 1
-                    if same:
-                        break
-                slot = (slot + np.uint64(1)) & mask
-            if same or unknown:
-                ids[found] = slots[slot] if same else -1
-                found += 1
+            term = _number(data, starts[token], ends[token], terms, term_offsets, slots, keys)
+            ids[found] = term
+            found += term >= 0 or unknown
         offsets[text + 1] = found
     return offsets, ids[:found].copy()
+
+
+@compiled
+def _find(  # type: ignore[no-untyped-def]
+    data, text_offsets, byte_classes, classes, terms, term_offsets, slots, keys
+):
+    """Find the tokens of each text, and look them up while they are in the cache."""
+    texts = len(text_offsets) - 1
+    tokens = np.empty(texts, dtype=np.int64)
+    offsets = np.zeros(texts + 1, dtype=np.int64)
+    ids = np.empty((text_offsets[texts] - text_offsets[0]) // 2 + texts, dtype=np.int32)
+    room = (np.diff(text_offsets).max() if texts else 0) // 2 + 1
+    starts, ends = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
+    found = 0
+    for text in range(texts):
+        first, last = text_offsets[text], text_offsets[text + 1]
+        own = find_words(data, first, last, byte_classes, classes, starts, ends)
+        for token in range(own):
+            term = _number(data, starts[token], ends[token], terms, term_offsets, slots, keys)
+            ids[found] = term
+            found += term >= 0
+        tokens[text] = own
+        offsets[text + 1] = found
+    return offsets, ids[:found].copy(), tokens
 
 
 def distinct_tokens(

@@ -13,8 +13,8 @@ codes, reads, verifies and maps no other arrays.
 Format 1 has the words in other files. Its vectors are never missing. It can be read, and releases
 of word embeddings hold it, since Arrow reads its words.
 
-    words.arrow     the words, in the order of their numbers, with their hashes
-    slots.npy       the hash table over them, int32
+    words.arrow     the words, in the order of their numbers, with FNV-1a of each
+    slots.npy       a hash table over them, int32, which is checked and used no longer
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+from quietcorpus.compiled import compiled
 
 from ..folder import MANIFEST, ArtefactError, described, verify
 from ..tokens.tokenizers import Tokenizer
@@ -152,21 +154,38 @@ def contents(index: WordIndex) -> Iterator[tuple[str, bytes]]:
 
 def _parts(index: WordIndex) -> Iterator[tuple[str, bytes]]:
     vocabulary = index.vocabulary
-    assert isinstance(vocabulary, Vocabulary)  # a table of words has no hashes
+    assert isinstance(vocabulary, Vocabulary)  # a table of words has no tokeniser
     words, slots = WORDS[1]
-    table = pa.table({"word": vocabulary.terms, "hash": pa.array(vocabulary.hashes)})
+    hashes = vocabulary.tokenizer.spelled(vocabulary.terms).hashes
+    table = pa.table({"word": vocabulary.terms, "hash": pa.array(hashes)})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
     yield words, sink.getvalue().to_pybytes()
     for name, array in (
-        (slots, vocabulary.slots),
+        (slots, _slots(hashes)),
         (FILE_OF["vectors"], np.ascontiguousarray(index.vectors, dtype="<f4")),
         (FILE_OF["codes"], np.ascontiguousarray(index.codes, dtype="<u8")),
     ):
         stream = io.BytesIO()
         np.save(stream, array)
         yield name, stream.getvalue()
+
+
+@compiled
+def _slots(hashes):  # type: ignore[no-untyped-def]
+    """Return the open-addressing table of format 1, at most half full; -1 is empty."""
+    size = 2
+    while size < 2 * len(hashes):
+        size *= 2
+    slots = np.full(size, -1, dtype=np.int32)
+    mask = np.uint64(size - 1)
+    for term in range(len(hashes)):
+        slot = hashes[term] & mask
+        while slots[slot] >= 0:
+            slot = (slot + np.uint64(1)) & mask
+        slots[slot] = term
+    return slots
 
 
 def open_index(
@@ -224,7 +243,7 @@ def _open_words(folder: str, version: int, tokenizer: Tokenizer) -> Words:
     slots = _mapped(folder, numbers)
     if not _is_table(terms, hashes, slots):
         raise ValueError
-    return Vocabulary.mapped(terms, hashes.to_numpy(), slots, tokenizer)
+    return Vocabulary.mapped(terms, tokenizer)
 
 
 def _mapped(folder: str, name: str) -> npt.NDArray[Any]:

@@ -61,7 +61,7 @@ def counts_of(words: Sequence[str], tokenizer: Tokenizer, corpus: Corpus) -> npt
     vocabulary = Vocabulary(words, tokenizer)
     found = np.zeros(len(words), np.int64)
     for documents in batches(corpus):
-        _, terms = vocabulary.look_up(tokenizer.tokenize(documents.texts))
+        _, terms, _ = vocabulary.find(documents.texts)
         found += np.bincount(terms, minlength=len(words))
     return found
 

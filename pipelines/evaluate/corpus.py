@@ -94,7 +94,7 @@ class Sample:
         """Count each term's occurrences in the whole corpus, int64 (V,)."""
         found = np.zeros(len(vocabulary), np.int64)
         for documents in self.all_documents():
-            _, terms = vocabulary.look_up(vocabulary.tokenizer.tokenize(documents.texts))
+            _, terms, _ = vocabulary.find(documents.texts)
             found += np.bincount(terms, minlength=len(vocabulary))
         return found
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from quietcorpus.indexes.tokens.vocabulary import Terms
 from quietcorpus.mechanisms.encoding import Value, encode
 
 from ..errors import cut, shown
@@ -91,26 +91,6 @@ class Reject:
     source: str
     row: int
     reason: str
-
-
-class Terms(NamedTuple):
-    """The terms of a batch of texts.
-
-    Attributes:
-        offsets: int64 (n + 1,); text i has the terms offsets[i] .. offsets[i + 1].
-        numbers: int32; their numbers in the vocabulary, in the order of the text.
-        tokens: int64 (n,); the number of tokens of each text, known or not.
-    """
-
-    offsets: npt.NDArray[np.int64]
-    numbers: npt.NDArray[np.int32]
-    tokens: npt.NDArray[np.int64]
-
-    def part(self, start: int, size: int) -> Terms:
-        """Return the terms of some of the texts."""
-        offsets = self.offsets[start : start + size + 1]
-        numbers = self.numbers[offsets[0] : offsets[-1]]
-        return Terms(offsets - offsets[0], numbers, self.tokens[start : start + size])
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from ..metrics import Progress
 from ..reading.documents import Corpus, Documents, Split
 from ..reading.identifiers import TAG, Identifiers, as_text, plain_digits, spelled
 from ..shards import TALLIES, RejectLog, Seen, Tally
-from ..tokens import tokens_of
+from ..tokens import terms_of
 from ..vocabulary import KeySource
 
 NO_BUDGET = -1
@@ -242,8 +242,7 @@ def shares_of(
         vocabulary=vocabulary.digest,
         tokenizer=vocabulary.tokenizer.law,
     )
-    tokens = tokens_of(documents.texts, vocabulary.tokenizer)
-    offsets, terms = vocabulary.look_up(tokens)
+    offsets, terms, tokens = terms_of(documents, vocabulary)
     digests = users.digests(documents, key)
     raw = [
         terms[a : min(b, a + users.tokens)].astype("<i4").tobytes()
@@ -257,7 +256,7 @@ def shares_of(
             users.numbers(documents), zip(priorities.tolist(), raw, strict=True), strict=True
         )
     ]
-    read = len(tokens.starts)
+    read = int(tokens.sum())
     frequent = FrequentCounts.of_terms(read, terms)
     return SharesOf(list(zip(digests, shares, strict=True)), read, len(terms), frequent)
 

@@ -115,7 +115,7 @@ class WordEmbeddingsStudy(Study):
         self._numbers = {word: number for number, word in enumerate(self._words)}
         tokenizer = tokenizer_of_card(studied.card.mechanism)
         self._vocabulary = vocabulary = Vocabulary(self._words, tokenizer)
-        offsets, terms = vocabulary.look_up(tokenizer.tokenize(sample.documents.texts))
+        offsets, terms, _ = vocabulary.find(sample.documents.texts)
         self._counts = counted(offsets, terms, len(self._words))
         frequent = np.argsort(-self._counts.sum(axis=0), kind="stable")[:_WORDS]
         self._queries = frequent.astype(np.int64)

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.provisional import urls
 
-from quietcorpus.indexes.tokens.tokenizer import normalize, tokenize
+from quietcorpus.indexes.tokens.tokenizer import normalize, tokenize, tokens_in
 from quietcorpus.indexes.tokens.tokenizers import FIRST_WORDS
 from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 
@@ -84,6 +84,34 @@ def test_the_kernel_is_the_rule(batch: list[str]) -> None:
     # Kills: state that leaks from chunk to chunk or text to text, a look-ahead past the end of a
     # text, bytes taken for code points, a class forgotten.
     assert tokens_of(*batch) == [reference(text) for text in batch]
+
+
+WIDE = [" " * n for n in (1, 7, 55, 63, 64)] + ["a" * n for n in (2, 8, 17, 55, 62, 63, 64, 65)]
+wide = st.lists(st.sampled_from([*WIDE, *FRAGMENTS[:22]]), max_size=14).map("".join)
+
+
+@settings(max_examples=300)
+@given(batch=st.lists(wide, max_size=4), beyond=st.sampled_from(["", "a", "'a", "@", "7", "www."]))
+@example(["a" * 64], "a")
+@example([" " * 61 + "www. b"], "")
+@example([" " * 60 + "www.a b"], "")
+@example(["a b" + "c" * 61 + "@ d"], "")
+def test_blocks_do_not_matter(batch: list[str], beyond: str) -> None:
+    # The kernel looks at 64 bytes at once. Kills: a run, `www.` or a look-ahead that ends with the
+    # block, a block that goes beyond its text, tokens taken back from an earlier chunk, a buffer
+    # that ends with its text.
+    assert tokens_of(*batch) == [reference(text) for text in batch]
+    assert tokens_of(*batch, beyond)[:-1] == [reference(text) for text in batch]
+    exact = b"".join(text.encode() for text in batch)
+    ends = np.cumsum([0, *(len(text.encode()) for text in batch)])
+    sized = pa.LargeStringArray.from_buffers(
+        len(batch), pa.py_buffer(ends.astype(np.int64)), pa.py_buffer(exact)
+    )
+    tokens = tokens_in(sized)
+    assert len(tokens.data) >= len(exact) + 64
+    np.testing.assert_array_equal(
+        tokens.starts, tokens_in(pa.array(batch, pa.large_string())).starts
+    )
 
 
 @settings(max_examples=300)

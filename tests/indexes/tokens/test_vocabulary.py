@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quietcorpus.indexes.tokens.tokenizer import tokenize
-from quietcorpus.indexes.tokens.tokenizers import UNICODE_WORDS
 from quietcorpus.indexes.tokens.vocabulary import (
     Vocabulary,
     VocabularyError,
@@ -23,7 +22,10 @@ from quietcorpus.indexes.tokens.vocabulary import (
     document_frequencies,
 )
 
-words = st.text(st.sampled_from("abc\u00e9\u4e2d"), min_size=1, max_size=4)
+short = st.text(st.sampled_from("abc\u00e9\u4e2d"), min_size=1, max_size=4)
+# Words are compared as two numbers of 8 bytes, and what is beyond them.
+LONG = [begin + "d" * size + end for size in range(5, 24) for begin in "de" for end in "de"]
+words = st.one_of(short, st.sampled_from(LONG))
 terms = st.lists(words, min_size=1, max_size=40, unique=True)
 documents = st.lists(st.lists(words, max_size=12), max_size=6)
 
@@ -34,11 +36,16 @@ def test_look_up_is_a_dicts(terms: list[str], documents: list[list[str]]) -> Non
     # Kills: a hash taken for equality, a prefix taken for a word, a probe that stops too early or
     # starts in another slot, unknown words kept.
     numbers = {term: i for i, term in enumerate(terms)}
-    offsets, ids = Vocabulary(terms).look_up(tokenize(pa.array([" ".join(d) for d in documents])))
+    vocabulary, batch = Vocabulary(terms), pa.array([" ".join(d) for d in documents], pa.string())
+    offsets, ids = vocabulary.look_up(tokenize(batch))
     expected = [[numbers[w] for w in document if w in numbers] for document in documents]
     assert np.diff(offsets).tolist() == [len(row) for row in expected]
     assert ids.tolist() == list(chain.from_iterable(expected))
     assert (offsets.dtype, ids.dtype) == (np.int64, np.int32)
+    found = vocabulary.find(batch)
+    for one, other in zip(found, (offsets, ids, [len(d) for d in documents]), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert [one.dtype for one in found] == [np.int64, np.int32, np.int64]
 
 
 def test_many_terms_and_near_misses() -> None:
@@ -51,15 +58,18 @@ def test_many_terms_and_near_misses() -> None:
     np.testing.assert_array_equal(ids, np.tile(np.arange(50_000), 2))
 
 
-def test_words_with_one_hash_are_told_apart() -> None:
-    # Kills: equal hashes taken for equal words, in the table and beside it.
-    terms = pa.array(["one", "two"], pa.large_string())
-    slots = np.array([0, 1, -1, -1], dtype=np.int32)
-    vocabulary = Vocabulary.mapped(terms, np.zeros(2, dtype=np.uint64), slots, UNICODE_WORDS)
-    tokens = tokenize(pa.array(["one two three"]))
-    same = tokens._replace(hashes=np.zeros_like(tokens.hashes))
-    assert vocabulary.look_up(same)[1].tolist() == [0, 1]
-    assert vocabulary.look_up(same, unknown=True)[1].tolist() == [0, 1, -1]
+@pytest.mark.parametrize("end", ["", "a", "aa", "b" * 9])
+@pytest.mark.parametrize("begin", ["t", "t" * 7, "t" * 8, "t" * 15, "t" * 16, "t" * 40])
+def test_words_with_one_hash_are_told_apart(begin: str, end: str) -> None:
+    # Kills: equal hashes taken for equal words, whatever the 8 bytes in which words differ.
+    term, word = begin + "x", begin + "y" + end
+    vocabulary, other = Vocabulary([term]), Vocabulary([word])
+    text = pa.array([f"{word} {term}"])
+    assert vocabulary.find(text).numbers.tolist() == [0]
+    data, offsets, _, keys = vocabulary._table
+    vocabulary.__dict__["_table"] = data, offsets, other._table[2], keys
+    assert vocabulary.find(pa.array([word])).numbers.tolist() == []
+    assert vocabulary.look_up(tokenize(pa.array([word])), unknown=True)[1].tolist() == [-1]
 
 
 @pytest.mark.parametrize(

@@ -29,13 +29,13 @@ def table_of(terms: list[str]) -> WordTable:
 
 
 def tokens_of(documents: list[list[str]]) -> Tokens:
-    """The words as tokens, whatever the tokeniser thinks of them, with one hash for all."""
+    """The words as tokens, whatever the tokeniser thinks of them."""
     raw = [word.encode() for word in chain.from_iterable(documents)]
     ends = np.cumsum([len(word) for word in raw], dtype=np.int64)
     starts = np.concatenate([[0], ends])[:-1].astype(np.int64)
     offsets = np.cumsum([0, *map(len, documents)], dtype=np.int64)
     data = np.frombuffer(b"".join(raw) or b"\0", dtype=np.uint8)
-    return Tokens(data, offsets, starts, ends, np.zeros(len(raw), dtype=np.uint64))
+    return Tokens(data, offsets, starts, ends)
 
 
 @pytest.mark.slow
