@@ -11,7 +11,10 @@ from functools import cache
 from typing import Any
 
 import numba
+from llvmlite import ir
+from numba import types
 from numba.core.compiler_lock import global_compiler_lock
+from numba.extending import intrinsic
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -37,6 +40,16 @@ def reordered(function: Callable[..., Any]) -> Callable[..., Any]:
     fast = {"reassoc", "contract"}
     kernel: Callable[..., Any] = numba.njit(nogil=True, fastmath=fast)(function)
     return kernel
+
+
+@intrinsic
+def lowest(typing, mask):  # type: ignore[no-untyped-def]
+    """Return the position of the lowest bit that is set, int64; 64 if none is."""
+
+    def lowered(context, builder, signature, given):  # type: ignore[no-untyped-def]
+        return builder.cttz(given[0], ir.IntType(1)(0))
+
+    return types.int64(types.uint64), lowered
 
 
 @cache

@@ -66,13 +66,3 @@ def eight_bytes(typing, data, position):  # type: ignore[no-untyped-def]
         return _loaded(context, builder, signature.args[0], given[0], given[1], ir.IntType(64))
 
     return types.uint64(data, types.int64), lowered
-
-
-@intrinsic
-def lowest(typing, mask):  # type: ignore[no-untyped-def]
-    """Return the position of the lowest bit that is set, int64; 64 if none is."""
-
-    def lowered(context, builder, signature, given):  # type: ignore[no-untyped-def]
-        return builder.cttz(given[0], ir.IntType(1)(0))
-
-    return types.int64(types.uint64), lowered

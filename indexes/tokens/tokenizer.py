@@ -23,10 +23,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quietcorpus.compiled import compiled, inlined
+from quietcorpus.compiled import compiled, inlined, lowest
 
 from .arrow_arrays import as_strings
-from .byte_masks import BLOCK, bytes_within, lowest, padded
+from .byte_masks import BLOCK, bytes_within, padded
 
 FIRST_NAME = "unicode-words-v1"
 NAME = "unicode-words-v2"

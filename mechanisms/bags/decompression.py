@@ -10,16 +10,11 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.compiled import compiled
+from quietcorpus.compiled import compiled, lowest
 
 from .bags import Bags
 
 _DRAWS_AT_ONCE = 1 << 22
-# Times a power of two, a de Bruijn sequence holds a code of the power's index in its top 6 bits.
-_DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
-_BIT = np.zeros(64, dtype=np.int64)
-for _i in range(64):
-    _BIT[(int(_DE_BRUIJN) << _i) % 2**64 >> 58] = _i
 
 
 class Decompression:
@@ -39,11 +34,13 @@ class Decompression:
         terms = np.argsort(bins, kind="stable").astype(np.int32)
         self._starts = np.searchsorted(bins[terms], np.arange(size + 1)).astype(np.int64)
         clipped = np.maximum(weights, 0).astype(np.float64)[terms]
-        self._thresholds, aliases = _alias_tables(clipped, self._starts)
+        thresholds, aliases = _alias_tables(clipped, self._starts)
         aliases += np.repeat(self._starts[:-1], np.diff(self._starts))
-        # Side by side, so that the kernel takes one of two without a branch: no guess of the
-        # processor's would be right more often than a coin.
-        self._choices = np.stack([terms, terms[aliases]], axis=1)
+        # A slot's threshold, and its term and alias in the halves of a word beside it: one line of
+        # the cache, of which the kernel takes one half or the other without a branch. No guess of
+        # the processor's would be right more often than a coin.
+        pairs = terms.astype(np.uint64) | terms[aliases].astype(np.uint64) << np.uint64(32)
+        self._slots = np.stack([thresholds, pairs], axis=1)
 
     def expand(self, bags: Bags, bits: Callable[[int], npt.NDArray[np.uint64]]) -> Bags:
         """Draw a term for every unit of every count.
@@ -67,10 +64,8 @@ class Decompression:
                     bags.entries,
                     bags.counts,
                     self._starts,
-                    self._thresholds,
-                    self._choices,
+                    self._slots,
                     bits(int(totals[last] - totals[first])),
-                    _BIT,
                 )
             )
             first = last
@@ -124,37 +119,37 @@ def _alias_tables(weights, starts):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _draw(offsets, bins, counts, starts, thresholds, choices, bits, bit_index):  # type: ignore[no-untyped-def]
+def _draw(offsets, bins, counts, starts, slots, bits):  # type: ignore[no-untyped-def]
     """Draw one term for every unit of every bin; a bitmap brings them out in ascending order."""
     documents = len(offsets) - 1
     lengths = np.empty(documents, dtype=np.int64)
     out_terms = np.empty(len(bits), dtype=np.int32)
     out_counts = np.empty(len(bits), dtype=np.int32)
-    tally = np.zeros(len(choices), dtype=np.int32)
-    bitmap = np.zeros((len(choices) + 63) // 64, dtype=np.uint64)
-    low_half = np.uint64(0xFFFFFFFF)
+    tally = np.zeros(len(slots), dtype=np.int32)
+    bitmap = np.zeros((len(slots) + 63) // 64, dtype=np.uint64)
+    half, low_half = np.uint64(32), np.uint64(0xFFFFFFFF)
     found = 0
     drawn = 0
     for document in range(documents):
         for i in range(offsets[document], offsets[document + 1]):
-            start = starts[bins[i]]
-            size = np.uint64(starts[bins[i] + 1] - start)
+            start = np.uint64(starts[bins[i]])
+            size = np.uint64(starts[bins[i] + 1]) - start
             for _ in range(counts[i]):
                 # The upper half of a word picks a slot, the lower half the slot's term or alias.
                 word = bits[drawn]
                 drawn += 1
-                slot = start + np.int64((word >> np.uint64(32)) * size >> np.uint64(32))
-                term = choices[slot, np.int64(word & low_half >= thresholds[slot])]
+                slot = start + ((word >> half) * size >> half)
+                alias = half * np.uint64(word & low_half >= slots[slot, 0])
+                term = slots[slot, 1] >> alias & low_half
                 tally[term] += 1
-                bitmap[term >> 6] |= np.uint64(1) << np.uint64(term & 63)
+                bitmap[term >> np.uint64(6)] |= np.uint64(1) << (term & np.uint64(63))
         before = found
         for i in range(len(bitmap)):
             rest = bitmap[i]
             bitmap[i] = 0
             while rest:
-                lowest = rest & (~rest + np.uint64(1))
-                rest ^= lowest
-                term = (i << 6) + bit_index[(lowest * _DE_BRUIJN) >> np.uint64(58)]
+                term = (i << 6) + lowest(rest)
+                rest &= rest - np.uint64(1)
                 out_terms[found] = term
                 out_counts[found] = tally[term]
                 tally[term] = 0

@@ -82,7 +82,8 @@ def test_control_aliases_swapped_within_a_bin_are_rejected(
 ) -> None:
     bins, weights = model
     table = Decompression(bins, weights, 2)
-    table._choices[:40, 1] = table._choices[:40, 1][::-1].copy()
+    aliases = table._slots.view("<u4").reshape(-1, 4)[:40, 3]
+    aliases[:] = aliases[::-1].copy()
     bags = Bags(
         np.arange(0, 2 * DOCUMENTS + 1, 2),
         np.tile(np.array([0, 1], np.int32), DOCUMENTS),

@@ -34,11 +34,12 @@ def maps(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, int]:
 def probabilities(table: Decompression, k: int) -> dict[int, Fraction]:
     """Return the exact law of the alias table's draws for bin k."""
     start, end = int(table._starts[k]), int(table._starts[k + 1])
-    terms = [int(term) for term, _ in table._choices[start:end]]
+    choices = table._slots[:, 1].copy().view("<u4").reshape(-1, 2)  # a term and its alias
+    terms = choices[start:end, 0].tolist()
     drawn = dict.fromkeys(terms, Fraction(0))
     for slot in range(start, end):
-        keep = Fraction(min(int(table._thresholds[slot]), 2**32), 2**32)
-        term, alias = map(int, table._choices[slot])
+        keep = Fraction(min(int(table._slots[slot, 0]), 2**32), 2**32)
+        term, alias = choices[slot].tolist()
         drawn[term] += keep / (end - start)
         drawn[alias] += (1 - keep) / (end - start)
     return drawn
