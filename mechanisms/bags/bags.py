@@ -65,9 +65,12 @@ def _permute(offsets, entries, counts, order):  # type: ignore[no-untyped-def]
     out_entries = np.empty(out_offsets[-1], dtype=np.int32)
     out_counts = np.empty(out_offsets[-1], dtype=np.int32)
     for i in range(len(order)):
-        start, out = offsets[order[i]], out_offsets[i]
-        for j in range(out_offsets[i + 1] - out):
+        # Unsigned, and one array after the other: loops that become vector instructions.
+        start, out = np.uint64(offsets[order[i]]), np.uint64(out_offsets[i])
+        size = np.uint64(out_offsets[i + 1]) - out
+        for j in range(size):
             out_entries[out + j] = entries[start + j]
+        for j in range(size):
             out_counts[out + j] = counts[start + j]
     return out_offsets, out_entries, out_counts
 

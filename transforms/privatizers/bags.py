@@ -94,7 +94,7 @@ class BagPrivatizer:
         offsets, terms, tokens = terms_of(documents, self._codebook.vocabulary)
         addresses = document_addresses(self._stream, documents, offsets, terms)
         size, bins = self._codebook.size, self._codebook.bins
-        noisy = add_noise(self._noise, size, self._stream, addresses, offsets, bins[terms])
+        noisy = add_noise(self._noise, size, self._stream, addresses, offsets, bins.take(terms))
         bags = clip(noisy)
         if self._decompression is not None:
             spread = self.words if documents.ids is None else self._words_of_each
