@@ -206,14 +206,12 @@ def kernels(corpus: Path, vocabulary: Path) -> dict[str, float]:
             with timing("ids and copies"):
                 Identifiers(source.id, key, split.number).add(batch)
                 Copies.of(batch, source.keep)
-            with timing("tokenise"):
-                tokens = tokenize(batch.texts)
-            with timing("count"):
-                offsets, terms = words.look_up(tokens)
+            with timing("find and count"):
+                offsets, terms, _ = words.find(batch.texts)
                 exact += np.bincount(terms, minlength=len(words))
             with timing("noise"):
                 addresses = document_addresses(stream, batch, offsets, terms)
-                bags = clip(add_noise(noise, 100, stream, addresses, offsets, bins[terms]))
+                bags = clip(add_noise(noise, 100, stream, addresses, offsets, bins.take(terms)))
             with timing("decompress"):
                 spread = table.expand(bags, words_of(addresses))
             kept = {"product": batch.columns["product"]}

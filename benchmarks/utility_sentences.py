@@ -31,7 +31,7 @@ from joblib import Parallel, delayed
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from threadpoolctl import threadpool_limits
-from utility_sentences_protocols import Corpus, prepare
+from utility_sentences_protocols import Corpus, build_candidates, prepare
 
 import quietcorpus as qc
 from quietcorpus.indexes.documents.candidates import Candidates
@@ -198,6 +198,7 @@ def main() -> None:
         "imdb_reviews.parquet", "label", given.documents, LEAST, MOST, MADE * 6 // 5, MADE
     )
     prepare(reviews, given.data, folder)
+    build_candidates(reviews, folder, PACKAGED)
     source = CandidatesSource.resolve("candidates", str(folder / "candidates"))
     words = IndexSource.resolve("--words", given.words) if given.words else None
     experiment = Experiment(folder / "private.parquet", source, words, folder)

@@ -68,9 +68,9 @@ CORPORA = {
 }
 
 
-def prepare(corpus: Corpus, data: Path, folder: Path, encoder: str = PACKAGED) -> None:
-    """Write the private documents and both sets of public ones, disjoint; build candidates."""
-    if (folder / "candidates" / "manifest.json").exists():
+def prepare(corpus: Corpus, data: Path, folder: Path) -> None:
+    """Write the private documents and both sets of public ones, disjoint."""
+    if (folder / "more.parquet").exists():
         return
     table = pq.read_table(data / corpus.file, columns=["text", corpus.label])
     needed = corpus.private + corpus.public + CALIBRATED
@@ -87,6 +87,12 @@ def prepare(corpus: Corpus, data: Path, folder: Path, encoder: str = PACKAGED) -
     pq.write_table(private, folder / "private.parquet")
     pq.write_table(rest.slice(0, corpus.public).select(["text"]), folder / "public.parquet")
     pq.write_table(rest.slice(corpus.public).select(["text"]), folder / "more.parquet")
+
+
+def build_candidates(corpus: Corpus, folder: Path, encoder: str) -> None:
+    """Build the candidates, unless they are there."""
+    if (folder / "candidates" / "manifest.json").exists():
+        return
     qc.build_candidates(
         folder / "public.parquet",
         folder / "candidates",
@@ -251,11 +257,12 @@ def prepared(description: str) -> Iterator[tuple[str, Corpus, Path, argparse.Nam
     parser.add_argument("--public", type=Path)
     given = parser.parse_args()
     for name, corpus in CORPORA.items():
-        prepare(corpus, given.data, given.folder.resolve() / name, given.encoder)
+        prepare(corpus, given.data, given.folder.resolve() / name)
     if given.public:
         write_public(given.data, given.folder, given.public)
         return
     for name, corpus in CORPORA.items():
+        build_candidates(corpus, given.folder.resolve() / name, given.encoder)
         yield name, corpus, given.folder.resolve() / name, given
 
 
