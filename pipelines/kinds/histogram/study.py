@@ -63,7 +63,8 @@ class HistogramStudy(Study):
             "Membership of documents is attacked on histograms of a quarter of the sampled "
             f"documents (500 at most), under the noise of the release, if {_LEAST_DOCUMENTS} or "
             "more have a word of the vocabulary. A whole document may have far more tokens than "
-            "the N that the guarantee is about.",
+            "the N that the guarantee is about. The choice of a private vocabulary, which is not "
+            "looked at, tells more where its epsilon is many times the histogram's.",
             "The two inputs of the definition are a document, and the same without N of its tokens "
             f"at random: of {definition.MOST_PASSAGES:,} documents at most. What the vocabulary "
             f"tells counts in what the guarantee allows. {definition.NOTE} Beside it stands the "

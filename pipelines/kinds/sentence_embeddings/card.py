@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
+from scipy.linalg import eigh
 
 from quietcorpus.indexes.documents.recoder import WIDTHS
 from quietcorpus.mechanisms.accounting.guarantees import Spending, shown_up
@@ -32,6 +33,7 @@ _FURTHER = {
     "text": ", and its `text`: a public document's, not the document's own",
     "recoded": ", and `recoded`: the mean of its recoded sentences",
 }
+_OFF = 2.0**-19  # of a coordinate; rounding takes 2^-24
 _PROMISES = {
     "deep-candidate": Promise(SentenceParameters),
     "projected-mean": Promise(SentenceParameters),
@@ -137,7 +139,9 @@ class SentencesMechanism(Mechanism):
         return {"data": FileFormat(row, names, own, is_data=True)}
 
     def misfit(self, name: str, rows: pa.Table, tables: Mapping[str, pa.Table]) -> str | None:
-        """Return that a row has a number that no candidate has."""
+        """Return that a row has a number that no candidate has, or lies off all directions."""
+        if self.directions is not None and not _are_along(rows["embedding"], self.directions):
+            return "embedding lies along more directions than the mechanism has"
         if "candidate" not in rows.column_names:
             return None
         numbers = rows["candidate"].to_numpy()
@@ -179,6 +183,19 @@ class SentencesMechanism(Mechanism):
             f"and of these documents the first {own} count: the guarantee is the same, what the "
             "embeddings are good for may not be.",
         ]
+
+
+def _are_along(column: pa.ChunkedArray, directions: int) -> bool:
+    """Return whether vectors differ along so many directions alone, but for float32's rounding."""
+    vectors = pc.list_flatten(column).to_numpy().reshape(len(column), -1).astype(np.float64)
+    if len(vectors) < directions + 2:
+        return True
+    apart = vectors - vectors.mean(axis=0)
+    last = vectors.shape[1] - 1
+    _, along = eigh(apart.T @ apart, subset_by_index=[last - directions + 1, last])
+    off = np.linalg.norm(apart - apart @ along @ along.T, axis=1)
+    sizes = np.abs(vectors).max(axis=1)
+    return bool((off <= _OFF * np.sqrt(vectors.shape[1]) * (sizes + np.median(sizes))).all())
 
 
 def _as_bytes(column: pa.ChunkedArray) -> npt.NDArray[Any]:
