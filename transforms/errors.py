@@ -64,6 +64,8 @@ _R = TypeVar("_R")
 # At DEBUG these loggers of Beam quote elements, which hold private text.
 for _name in ("worker.operations", "portability.fn_api_runner.trigger_manager"):
     logging.getLogger(f"apache_beam.runners.{_name}").setLevel(logging.INFO)
+# At WARNING, this one quotes what it cannot weigh: side inputs, such as sums before their noise.
+logging.getLogger("apache_beam.runners.worker.statecache").setLevel(logging.ERROR)
 
 
 UNREDACTED = "QUIETCORPUS_UNREDACTED"

@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Callable, Iterator
 
 import pytest
+from apache_beam.runners.worker import statecache
 
 from quietcorpus.transforms.errors import (
     UNREDACTED,
@@ -130,6 +131,23 @@ def test_an_interruption_is_left_alone(kind: type[BaseException]) -> None:
         list(redacted(process)())
     with pytest.raises(kind):
         redacted_call(lambda: list(process()))()
+
+
+class Unweighed(str):
+    def __sizeof__(self) -> int:
+        raise ValueError(self)
+
+
+def test_a_side_input_that_beam_cannot_weigh_is_not_quoted(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Kills: exact sums, which wait as side inputs for their noise, in warnings of Beam's cache.
+    monkeypatch.setattr(statecache, "get_deep_size", lambda *_: 0)
+    monkeypatch.setattr(statecache._size_func, "last_log_time", -1e9)
+    with caplog.at_level(logging.DEBUG):
+        assert statecache.StateCache(1 << 20).get("sums", lambda _: [SECRET]) == [SECRET]
+        assert statecache._size_func(Unweighed(SECRET)) > 0
+    assert SECRET not in caplog.text
 
 
 def test_beams_loggers_that_quote_elements_are_silent_at_debug() -> None:
