@@ -17,10 +17,11 @@ from quietcorpus.mechanisms.accounting.guarantees import (
     SentencePrivacy,
     UserPrivacy,
 )
-from quietcorpus.pipelines.card.costs import is_accounted, together
+from quietcorpus.pipelines.card.costs import check_rate, is_accounted, together
 from quietcorpus.pipelines.card.model import UsedArtefact
 from quietcorpus.pipelines.card.parameters import NoiseEntry, parameters
 from quietcorpus.pipelines.card.statements import statement
+from quietcorpus.transforms.errors import InputError
 
 SMALL, LARGE = Fraction(1, 10**7), Fraction(1, 10**6)
 OWN = DocumentPrivacy(Fraction(2), SMALL)
@@ -139,3 +140,30 @@ def test_numbers_in_other_words_are_not_accounted_for(changes: dict[str, Any]) -
     assert is_accounted(whole)
     assert not is_accounted(whole | changes)
     assert not is_accounted({name: own for name, own in whole.items() if name != "definition"})
+
+
+@pytest.mark.parametrize(
+    ("spent", "delta", "agrees"),
+    [
+        ({"few": 1, "many": 4}, 0, True),
+        ({"few": 0, "many": 3}, 0, True),
+        ({"few": 2, "many": 4}, 0, False),
+        ({"few": 1, "many": 5}, 0, False),
+        ({"few": -1, "many": 4}, 0, False),
+        ({"many": 4}, 0, False),
+        ({}, 0, False),
+        ({"few": 1, "many": 4}, Fraction(1, 10**6), False),
+    ],
+)
+def test_geometric_noise_costs_each_group_what_is_stated_for_it(
+    spent: dict[str, int], delta: Fraction, agrees: bool
+) -> None:
+    # Kills: a group whose noise is compared with the largest epsilon; one that is left out.
+    groups = (("few", Fraction(1)), ("many", Fraction(4)))
+    stage: Any = parameters(UserPrivacy(Fraction(4), Fraction(delta), groups))
+    found = [(name, Fraction(own)) for name, own in spent.items()]
+    if agrees:
+        check_rate("card", stage, found)
+        return
+    with pytest.raises(InputError, match="the noise that the card tells costs more than it says"):
+        check_rate("card", stage, found)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ from quietcorpus.pipelines.card.weakness import (
     factor,
     in_short,
     in_words,
+    of_documents,
     of_guarantee,
     of_left_out,
     of_noise,
@@ -250,6 +253,16 @@ def test_delta_of_documents() -> None:
     (one,) = of_guarantee(DocumentPrivacy(Fraction(1), Fraction(3, 10**5)), ())
     assert one.said.startswith("documents with certainty: delta, 3e-5, is above 1e-5")
     assert one.remedy == "lower mechanism.delta"
+
+
+@pytest.mark.parametrize("total", [DocumentPrivacy, partial(LimitedPrecision, 2)])
+def test_a_delta_beyond_one_document(total: Callable[..., Guarantee]) -> None:
+    # Kills: a delta that lets more than one document in all be published whole; one of users.
+    own = total(Fraction(1), Fraction(1, 1000))
+    assert of_documents(own, 1000) == of_documents(UserPrivacy(Fraction(1), DELTA), 10**9) == []
+    (one,) = of_documents(own, 1001)
+    assert "more than 1,000 documents with certainty: delta, 0.001, is above 1 / do" in one.said
+    assert one.reason == "large-delta"
 
 
 def test_texts_that_noise_alone_might_show() -> None:

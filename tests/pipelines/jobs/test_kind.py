@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from audited_releases import NAMES, released_here
 from golden_releases import HERE, INDEXED, KINDS, publish, spec_of
 
 from quietcorpus.pipelines.card.parameters import DocumentBudget, Noise
-from quietcorpus.pipelines.jobs.kind import Kind, prepare
+from quietcorpus.pipelines.jobs.kind import Kind, asked, prepare
 from quietcorpus.pipelines.kinds.words.job import WordsKind
 from quietcorpus.pipelines.kinds.words.spec import WordsSpec
 from quietcorpus.transforms.errors import InputError
@@ -66,6 +67,27 @@ def test_a_kind_names_every_artefact_of_its_block(
     expected = {key for key in ("index", "candidates", "encoder", "pool") if key in block}
     expected |= {"vocabulary"} if "public" in block.get("vocabulary", {}) else set()
     assert sorted(own.name for own in kind.artefacts) == sorted(expected)
+
+
+@pytest.mark.usefixtures("kinds")
+def test_a_request_is_all_of_a_spec_and_its_artefacts_but_what_is_accepted() -> None:
+    # Kills: a reservation that another run goes on with: of other columns, or with another index.
+    spec = spec_of("words")
+    kind = prepare(spec)
+    (own,) = kind.artefacts
+    first, given = asked(spec, kind), spec.input
+    assert asked(spec.model_copy(update={"accept": []}), kind) == first
+    for name, value in {
+        "release": "another",
+        "output": f"{spec.output}-2",
+        "input": given.model_copy(update={"text": "author"}),
+        "mechanism": spec.mechanism.model_copy(update={"epsilon": Fraction(3)}),
+    }.items():
+        assert asked(spec.model_copy(update={name: value}), kind) != first, name
+    for name, value in {"digest": "1" * 64, "guarantee": {"epsilon": 1}}.items():
+        artefacts = [own.model_copy(update={name: value})]
+        other: Any = SimpleNamespace(artefacts=artefacts)
+        assert asked(spec, other) != first, name
 
 
 def test_there_is_a_release_by_each_pipeline(kinds: dict[str, tuple[Kind, Any]]) -> None:

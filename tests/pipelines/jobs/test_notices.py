@@ -192,6 +192,15 @@ def test_a_doubt_names_the_column_and_no_value(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("like", ["addresses", "sentences"])
+def test_a_column_of_one_refused_look_is_refused(tmp_path: Path, like: str) -> None:
+    # Kills: a column of e-mail addresses or of free text that is released after a warning.
+    values, (look,) = LOOKS[like]
+    asked = corpus(tmp_path, [values[n % 20] for n in range(40)])
+    with pytest.raises(InputError, match=rf"^input\.keep: 'note' looks like {look}, and would be"):
+        check(asked, plan(asked), [])
+
+
 # The noise that a dry run foretells, each number computed in another way.
 
 
