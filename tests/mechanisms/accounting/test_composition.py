@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from quietcorpus.mechanisms.accounting import composition
 from quietcorpus.mechanisms.accounting.composition import at_precision, fixed_beforehand
 from quietcorpus.mechanisms.accounting.guarantees import LimitedPrecision
 from quietcorpus.mechanisms.noise.geometric import TwoSidedGeometric
@@ -295,3 +296,13 @@ def test_noise_that_is_cut_off_has_no_more_delta(epsilon: Fraction, steps: int) 
             return
         assert truth * (1 - mpmath.mpf(10) ** -30) <= found
         assert found <= steps * truth * (1 + mpmath.mpf(10) ** -20)
+
+
+@pytest.mark.parametrize("budgets", [{0.1: 200}, {0.1: 30, 0.2: 20}], ids=str)
+def test_outcomes_too_rare_to_follow_count_against_the_publisher(
+    budgets: dict[float, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Kills: their chance, half of delta here, that is cut and then forgotten.
+    followed = composition._epsilon(Counter(budgets), 1e-3)
+    monkeypatch.setattr(composition, "_CUT", 0.5)
+    assert composition._epsilon(Counter(budgets), 1e-3) > followed

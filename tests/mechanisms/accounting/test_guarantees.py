@@ -18,6 +18,7 @@ from quietcorpus.mechanisms.accounting.guarantees import (
     UserPrivacy,
     ceiling,
     compose,
+    floor,
     round_down,
     round_up,
     shown_up,
@@ -113,6 +114,12 @@ def test_printed_numbers_never_understate(value: Fraction, digits: int) -> None:
 )
 def test_printed_numbers_are_short(value: str, shown: str) -> None:
     assert ceiling(Fraction(value)) == shown
+
+
+@pytest.mark.parametrize(("value", "shown"), [("1/3", "0.333333"), ("2/3", "0.666666"), ("5", "5")])
+def test_what_is_left_is_never_overstated(value: str, shown: str) -> None:
+    # Kills: a cap, or what is left of it, that is rounded up or to the nearest.
+    assert floor(Fraction(value)) == shown
 
 
 @pytest.mark.parametrize(

@@ -549,3 +549,12 @@ def test_a_delta_that_is_next_to_nothing(power: int) -> None:
     smallest = Fraction(1, 10**300)
     assert epsilon_of(ONE, ONE, 1, smallest) > 30
     assert papers_epsilon(ONE, ONE, 1, ONE, smallest) > 30
+
+
+def test_what_transforms_may_add_is_taken_from_delta(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Kills: an error of Fourier transforms, a fifth of delta here, that is bounded and forgotten.
+    plain = accounting._losses(0.01, 1.0, 100, 1e-6)
+    monkeypatch.setattr(accounting, "_FOURIER_ERROR", 2e-9)
+    assert accounting._losses(0.01, 1.0, 100, 1e-6) > plain
+    monkeypatch.setattr(accounting, "_FOURIER_ERROR", 6e-9)  # more than a half of it
+    assert accounting._losses(0.01, 1.0, 100, 1e-6) == math.inf

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from quietcorpus.mechanisms.accounting.concentrated import gaussian_epsilon
 from quietcorpus.mechanisms.accounting.guarantees import UserPrivacy
 from quietcorpus.mechanisms.accounting.privacy_loss import epsilon_of, noise_multiplier_for
 from quietcorpus.mechanisms.keystream import ReleaseKey
@@ -206,3 +207,12 @@ def test_selection_does_not_depend_on_the_batch() -> None:
     assert whole.tolist() == single
     assert 0 < whole.sum() < len(whole)
     assert vocabulary.select([], [], stream).tolist() == []
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(3)])
+def test_what_a_selection_costs_under_a_filter(epsilon: Fraction) -> None:
+    # Kills: terms of one user alone, half of delta, that a ledger's filter is not charged.
+    selection = UserVocabulary(10, epsilon, DELTA)
+    cost = selection.concentrated
+    assert cost.delta == DELTA / 2
+    assert 0.99 * epsilon < gaussian_epsilon(cost.rho, DELTA - cost.delta) <= 1.0001 * epsilon

@@ -392,3 +392,24 @@ def test_bounded_losses_cost_what_is_least_of_three_bounds() -> None:
     assert of(Fraction(39), 20) == 780
     assert of(Fraction(9), 1, Fraction(1, 20)) == float(document_loss._binomial(9.0, 1, 0.05)) < 9
     assert Weights(Fraction(9)).document_epsilon(Fraction(1), Fraction(0), 20, MILLIONTH) == 0
+
+
+@pytest.mark.parametrize(("words", "distance"), [(3, "5/2"), (1, "15/2"), (5, "3/2")])
+def test_a_part_of_a_bit_counts_as_a_bit(words: int, distance: str) -> None:
+    # Kills: 7 bits for 7.5, at a mean distance.
+    found = Flips().document_epsilon(Fraction(1), Fraction(distance), words, Fraction(1, 20))
+    assert found == Flips().document_epsilon(Fraction(1), Fraction(8), 1, Fraction(1, 20))
+    assert found > Flips().document_epsilon(Fraction(1), Fraction(7), 1, Fraction(1, 20))
+
+
+def test_sums_beyond_the_window_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Kills: their chance, half of delta here, that is bounded and then forgotten.
+    summed, composed = document_loss._sum, document_loss._composed.__wrapped__
+    within = composed(50, 1.0, 400, 1e-6)
+
+    def beyond(*given: Any) -> tuple[Any, ...]:
+        *own, chance = summed(*given)
+        return *own, chance + 5e-7
+
+    monkeypatch.setattr(document_loss, "_sum", beyond)
+    assert composed(50, 1.0, 400, 1e-6) > within
