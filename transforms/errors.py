@@ -330,6 +330,11 @@ _PACKAGES = {
 """The names of packages that are not called like their modules."""
 
 
+def not_installed(module: str, extra: str) -> str:
+    """Return the line for a module whose package is missing; the extra brings it."""
+    return f"{_PACKAGES.get(module, module)} is not installed; install the extra [{extra}]"
+
+
 def require_installed(*modules: str, extra: str, key: str = "", otherwise: str = "") -> None:
     """Raise InputError if a module is not installed.
 
@@ -341,6 +346,5 @@ def require_installed(*modules: str, extra: str, key: str = "", otherwise: str =
     """
     for module in modules:
         if importlib.util.find_spec(module) is None:
-            package = _PACKAGES.get(module, module)
-            said = f"{package} is not installed; install the extra [{extra}]{otherwise}"
+            said = f"{not_installed(module, extra)}{otherwise}"
             raise InputError(f"{key}: {said}" if key else said)

@@ -102,7 +102,12 @@ _LAST_SECONDS = 15
 
 def guarded(run: Callable[[], _T], failure_note: Callable[[], str] = str) -> _T:
     """Turn every failure into one line and an exit code; `failure_note` ends the line."""
-    from quietcorpus.transforms.errors import DeadlinePassed, InputError, StageError
+    from quietcorpus.transforms.errors import (
+        DeadlinePassed,
+        InputError,
+        StageError,
+        not_installed,
+    )
     from quietcorpus.transforms.outages import outage
 
     # A scheduler ends a job with SIGTERM; like Ctrl-C, it must leave nothing behind.
@@ -121,7 +126,7 @@ def guarded(run: Callable[[], _T], failure_note: Callable[[], str] = str) -> _T:
         said = outage(error)
         unseen = f"unexpected {type(error).__name__}"
         if isinstance(error, ModuleNotFoundError) and error.name:  # a name of code, not of data
-            unseen = f"the package of {error.name} is not installed; install the extra [all]"
+            unseen = not_installed(error.name.partition(".")[0], "all")
         line = f"a store or service fails: {said}; run again later" if said else unseen
         _fail(f"{line}{failure_note()}", exit_code(error))
 

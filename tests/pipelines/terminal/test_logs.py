@@ -89,5 +89,5 @@ def test_a_package_that_is_missing_is_named(capsys: pytest.CaptureFixture[str]) 
         guarded(fail)
     assert ended.value.code == 1
     (line,) = lines(capsys)
-    assert line.startswith("quietcorpus: error: the package of flint is not installed; install ")
+    assert line.startswith("quietcorpus: error: python-flint is not installed; install ")
     assert SECRET not in line
