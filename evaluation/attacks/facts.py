@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -459,16 +459,38 @@ def beside_others(score: Score, count: int) -> Score:
         score: logarithms of chances, from documents to all rows; row i is of document i.
         count: the number of documents, four or more; all count^2 scores are held for a moment.
     """
+    less = np.empty((2, count))
+    for half, others in _of_others(score, count):
+        most = -(-len(others) // _NEAREST)
+        less[half] = np.partition(others, len(others) - most, axis=0)[-most:].mean(axis=0)
+    return lambda numbers: score(numbers) - less[numbers % 2]
+
+
+def scaled_beside_others(score: Score, count: int) -> Score:
+    """Compare as `beside_others`, where scores are no logarithms of chances, and rows' scales vary.
+
+    The mean over the others is taken off, and the rest divided by their deviation and, so that rows
+    of slight ones do not come first, by the mean deviation of all rows.
+    """
+    less, scale = np.empty((2, count)), np.empty((2, count))
+    for half, others in _of_others(score, count):
+        known = np.where(np.isfinite(others), others, np.nan)
+        less[half], spread = np.nanmean(known, axis=0), np.nanstd(known, axis=0)
+        scale[half] = np.maximum(spread + spread.mean(), _LEAST_CHANCE)
+    return lambda numbers: (score(numbers) - less[numbers % 2]) / scale[numbers % 2]
+
+
+def _of_others(score: Score, count: int) -> Iterator[tuple[int, npt.NDArray[np.float32]]]:
+    """Yield each half, and the scores of the other half's documents, (m, count).
+
+    A document has minus infinity for its own row.
+    """
     starts = range(0, count, _ROWS_AT_ONCE)
     blocks = (score(np.arange(start, min(start + _ROWS_AT_ONCE, count))) for start in starts)
     scores = np.concatenate([block.astype(np.float32) for block in blocks])
     np.fill_diagonal(scores, -np.inf)
-    less = np.empty((2, count))
     for half in (0, 1):
-        others = scores[1 - half :: 2]
-        most = -(-len(others) // _NEAREST)
-        less[half] = np.partition(others, len(others) - most, axis=0)[-most:].mean(axis=0)
-    return lambda numbers: score(numbers) - less[numbers % 2]
+        yield half, scores[1 - half :: 2]
 
 
 def rare_terms(counts: sp.csr_array, most: int) -> sp.csr_array:

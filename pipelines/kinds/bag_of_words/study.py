@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from quietcorpus.evaluation import full_privacy
 from quietcorpus.evaluation.attacks.authorship import noisy as noisy_counts
-from quietcorpus.evaluation.attacks.facts import beside_others, by_counts
+from quietcorpus.evaluation.attacks.facts import beside_others, by_counts, scaled_beside_others
 from quietcorpus.evaluation.attacks.linkage import bag_cosines, bag_distances, in_bins, in_terms
 from quietcorpus.evaluation.classification import counted
 from quietcorpus.evaluation.results import Observation
@@ -74,6 +74,7 @@ _FITTED_TOKENS = 2_000_000
 _BASELINE_DOCUMENTS, _BASELINE_TOKENS = 1000, 200_000  # noise makes documents long, and fits slow
 _LONGEST = 0.95
 _MOST_BINS = 1 << 13
+BESIDE = "compared with others' facts"
 _MOST_REDRAWN, _REDRAWN_CELLS = 24, 1 << 26
 
 
@@ -206,12 +207,17 @@ class BagOfWordsStudy(Study):
         if not bins.stages:
             return Views(self._originals, released, {"": score}, facts)
         rate = bins.stages[-1].rate
+        count = exact.shape[0]
+        if bins.size > _MOST_BINS and count <= MOST_TOGETHER:
+            facts |= {
+                f"{way}, {BESIDE}": scaled_beside_others(one, count) for way, one in facts.items()
+            }
         some = known | rare_words(exact) if bins.size <= _MOST_BINS else {}
         by_law = {way: by_counts(own, noisy, rate) for way, own in some.items()}
         together = {f"{way} {OF_EVERY}": score for way, score in by_law.items()}
         # BM25 finds more by few words, and the law by several.
-        if exact.shape[0] <= MOST_TOGETHER:
-            by_law = {way: beside_others(one, exact.shape[0]) for way, one in by_law.items()}
+        if count <= MOST_TOGETHER:
+            by_law = {way: beside_others(one, count) for way, one in by_law.items()}
         facts |= {f"{way} {BY_LAW}": score for way, score in by_law.items()}
         views = Views(
             self._originals,

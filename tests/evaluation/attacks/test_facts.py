@@ -25,6 +25,7 @@ from quietcorpus.evaluation.attacks.facts import (
     by_whitened,
     euclidean_noises,
     rare_terms,
+    scaled_beside_others,
     some_sentences,
     some_vectors,
 )
@@ -115,6 +116,26 @@ def test_rows_that_fit_all_facts_hide_none() -> None:
     # Dealt out, a Poisson number of rows is found.
     order = generator.permutation(n)
     found = beside_others(score, n)
+    dealt = linked(lambda numbers: found(numbers)[:, order], n).sum()
+    assert dealt <= stats.poisson.isf(ALPHA, 1)
+
+
+def test_rows_of_other_scales_hide_none() -> None:
+    # Rows whose scores vary more come first by a score alone. Kills: means without deviations, of
+    # the own half, or with the row's own document; deviations alone, by which slight ones win.
+    generator = np.random.default_rng()
+    n = 400
+    scale = generator.lognormal(0, 1, n)
+    scores = (6 * np.eye(n) + generator.normal(size=(n, n)) + 8) * scale
+    found = scaled_beside_others(of_all(scores), n)
+    assert linked(of_all(scores), n).mean() < 0.3
+    assert linked(found, n).mean() > 0.4
+    for i, j in generator.integers(n, size=(50, 2)).tolist():
+        kept = [[scores[k, c] for k in range(1 - i % 2, n, 2) if k != c] for c in range(n)]
+        spread = np.mean([np.std(column) for column in kept])
+        expected = (scores[i, j] - np.mean(kept[j])) / (np.std(kept[j]) + spread)
+        np.testing.assert_allclose(found(np.array([i]))[0, j], expected, rtol=1e-3, atol=1e-3)
+    order = generator.permutation(n)
     dealt = linked(lambda numbers: found(numbers)[:, order], n).sum()
     assert dealt <= stats.poisson.isf(ALPHA, 1)
 
