@@ -14,7 +14,7 @@ BENCH_COMMITS ?= $(BENCH_DATA)/commit_messages.parquet
 
 .PHONY: help demo demo-words test test-slow test-nightly test-most check docs bench utility utility-words clean
 .PHONY: spark spark-up spark-down spark-release flink flink-up flink-down flink-release iceberg airflow dagster
-.PHONY: lock sbom prism azurite vnu chromium kustomize flink-operator clusters faults auditors races utility-embeddings utility-public utility-maps utility-known-topics attacks utility-sentences reconstruction release-dry
+.PHONY: lock sbom prism azurite vnu chromium kustomize flink-operator clusters faults auditors races utility-embeddings utility-people utility-public utility-maps utility-known-topics attacks utility-sentences reconstruction release-dry
 .PHONY: sentences-figure composed costs many-shards
 
 help:
@@ -249,6 +249,11 @@ faults: $(VENV)/.test spark
 # Published auditors beside ours, each in an environment of its own (half an hour).
 auditors: $(VENV)/.test
 	$(RUNNING) benchmarks/auditors.py --data $(BENCH_DATA) --folder build/auditors
+
+# Words and phrases chosen from users' texts, by policy (five minutes); PEERS is the Python of an
+# environment with pipeline-dp and opendp.
+utility-people: $(VENV)/.bench
+	$(RUNNING) benchmarks/people.py --data $(BENCH_DATA) $(if $(PEERS),--peers $(PEERS))
 
 # 4,000 races of 32 processes for one cap (an hour or two).
 races: $(VENV)/.test

@@ -284,6 +284,13 @@ def _find(  # type: ignore[no-untyped-def]
     return offsets, ids[:found].copy(), tokens
 
 
+def words_of(tokens: Tokens) -> pa.DictionaryArray:
+    """Return the tokens of a batch in their order, as numbers of distinct words, large_string."""
+    return pa.LargeStringArray.from_buffers(
+        len(tokens.starts), *_gather(tokens.data, tokens.starts, tokens.ends)
+    ).dictionary_encode()
+
+
 def distinct_tokens(
     tokens: Tokens,
 ) -> tuple[pa.Array, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -291,9 +298,7 @@ def distinct_tokens(
 
     Text i holds those at numbers[offsets[i] : offsets[i + 1]], each once; both arrays are int64.
     """
-    words = pa.LargeStringArray.from_buffers(
-        len(tokens.starts), *_gather(tokens.data, tokens.starts, tokens.ends)
-    ).dictionary_encode()
+    words = words_of(tokens)
     codes = words.indices.to_numpy().astype(np.int64)
     texts = np.repeat(np.arange(len(tokens.offsets) - 1), np.diff(tokens.offsets))
     texts, numbers = np.divmod(

@@ -1,0 +1,147 @@
+"""Words and phrases that are chosen from users' texts, by policy, beside PipelineDP and OpenDP.
+
+    python benchmarks/people.py --data ../shared/data [--peers PYTHON]
+
+All have 100 items a user at (1, 1e-6). Peers get each user's words. Means with 95 % intervals.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+EPSILON, DELTA, ITEMS, DRAWS = Fraction(1), Fraction(1, 10**6), 100, 5
+CORPORA = {
+    "reviews": ("imdb_reviews", "id", 15_000),
+    "complaints": ("cfpb_complaints", "id", None),
+    "commit messages": ("commit_messages", "author", None),
+}
+
+
+def pipeline_dp(users: list[list[str]]) -> int:
+    import pipeline_dp as peer
+
+    budget = peer.NaiveBudgetAccountant(float(EPSILON), float(DELTA))
+    rows = ((user, word) for user, words in enumerate(users) for word in words)
+    gaussian = peer.PartitionSelectionStrategy.GAUSSIAN_THRESHOLDING
+    params = peer.SelectPartitionsParams(ITEMS, 1, gaussian)
+    columns = peer.DataExtractors(lambda row: row[0], lambda row: row[1], lambda _: 1)
+    found = peer.DPEngine(budget, peer.LocalBackend()).select_partitions(rows, params, columns)
+    budget.compute_budgets()
+    return sum(1 for _ in found)
+
+
+def opendp(users: list[list[str]]) -> int:
+    import opendp.prelude as peer
+
+    peer.enable_features("contrib")
+    counts = peer.map_domain(peer.atom_domain(T=str), peer.atom_domain(T=peer.i32))
+    space = counts, peer.l02inf_distance(peer.absolute_distance(T=peer.i32))
+    bounds = (ITEMS, round(ITEMS**0.5), 1)
+
+    def epsilon(scale: float) -> float:
+        loss = peer.c.make_zCDP_to_approxDP(peer.m.make_gaussian_threshold(*space, scale, 10**6))
+        return float(loss.map(bounds).epsilon(float(DELTA) / 2))
+
+    scale = peer.binary_search(lambda s: epsilon(s) <= EPSILON, bounds=(1.0, 1000.0))
+    threshold = peer.binary_search(
+        lambda t: peer.m.make_gaussian_threshold(*space, scale, t).map(bounds)[1] <= DELTA / 2,
+        bounds=(1, 10**6),
+    )
+    chosen = (random.sample(words, min(ITEMS, len(words))) for words in users)
+    held = Counter(word for words in chosen for word in words)
+    return len(peer.m.make_gaussian_threshold(*space, scale, threshold)(dict(held)))
+
+
+def timed(choose: Any, *given: Any) -> dict[str, Any]:
+    choose(*given)  # kernels and tables
+    start = time.perf_counter()
+    found = [choose(*given) for _ in range(DRAWS)]
+    return {"items": found, "seconds": (time.perf_counter() - start) / DRAWS}
+
+
+def ours(table: Any, column: str, policy: str, levels: int) -> list[int]:
+    from quietcorpus.indexes.tokens.tokenizer import tokenize
+    from quietcorpus.indexes.tokens.vocabulary import words_of
+    from quietcorpus.mechanisms.keystream import ReleaseKey
+    from quietcorpus.mechanisms.users.adaptive_selection import TermSelection
+    from quietcorpus.mechanisms.users.phrases import chosen_phrases
+
+    tokens = tokenize(table["text"].combine_chunks())
+    words = words_of(tokens)
+    numbers = words.indices.to_numpy().astype(np.int64)
+    hashes = np.empty(len(words.dictionary), dtype=np.uint64)
+    hashes[numbers] = tokens.hashes
+    names = table[column].combine_chunks().dictionary_encode()
+    stream = ReleaseKey(os.urandom(32)).stage("people", 1)
+    digests = stream.addresses(
+        "", [0] * len(names.dictionary), (str(n).encode() for n in names.dictionary.to_pylist())
+    )[:, 0]
+    places = np.argsort(np.argsort(digests))
+    texts = np.repeat(np.arange(len(table)), np.diff(tokens.offsets))
+    last = np.diff(texts, append=-1) != 0
+    users = places[names.indices.to_numpy()][texts]
+    selection = TermSelection(ITEMS, EPSILON, DELTA, policy, levels)  # type: ignore[arg-type]
+    spelled = [word.encode() for word in words.dictionary.to_pylist()]
+    given = numbers, users, last, spelled, hashes, np.sort(digests), stream
+    return [len(level) for level in chosen_phrases(selection, *given)]
+
+
+def written(found: dict[str, Any], documents: int) -> str:
+    items = np.array(found["items"], dtype=float).reshape(DRAWS, -1)
+    error = 2.776 * items.sum(axis=1).std(ddof=1) / DRAWS**0.5  # Student's t, 4 degrees of freedom
+    levels = " + ".join(f"{mean:.0f}" for mean in items.mean(axis=0))
+    return (
+        f"{levels} | {items.sum(1).mean():.0f} ± {error:.0f} | {documents / found['seconds']:,.0f}"
+    )
+
+
+def main() -> None:
+    import pyarrow.parquet as pq
+
+    from quietcorpus.indexes.tokens.tokenizer import tokenize
+    from quietcorpus.indexes.tokens.vocabulary import distinct_tokens
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--peers")
+    options = parser.parse_args()
+    print("| corpus | chosen by | items of each level | sum | documents/s |\n|---|---|---|---|---|")
+    for name, (file, column, most) in CORPORA.items():
+        table = pq.read_table(options.data / f"{file}.parquet", use_threads=False)[:most]
+        for levels in (1, 3):
+            for policy in ("gaussian", "adaptive"):
+                found = timed(ours, table, column, policy, levels)
+                print(f"| {name} | {policy} | {written(found, len(table))} |", flush=True)
+        if options.peers:
+            words, offsets, ids = distinct_tokens(tokenize(table["text"].combine_chunks()))
+            spelled, users = np.array(words.to_pylist(), dtype=object), {}
+            for i, user in enumerate(table[column].to_pylist()):
+                users.setdefault(user, set()).update(spelled[ids[offsets[i] : offsets[i + 1]]])
+            with tempfile.NamedTemporaryFile("w", suffix=".json") as given:
+                print(json.dumps([sorted(own) for own in users.values()]), file=given, flush=True)
+                for peer in ("pipeline_dp", "opendp"):
+                    command = [options.peers, __file__, peer, given.name]
+                    found = json.loads(
+                        subprocess.run(command, capture_output=True, check=True).stdout
+                    )
+                    print(f"| {name} | {peer} | {written(found, len(table))} |", flush=True)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] in ("pipeline_dp", "opendp"):
+        print(json.dumps(timed(globals()[sys.argv[1]], json.loads(Path(sys.argv[2]).read_text()))))
+    else:
+        main()
