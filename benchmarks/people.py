@@ -53,7 +53,7 @@ def opendp(users: list[list[str]]) -> int:
 
     def epsilon(scale: float) -> float:
         loss = peer.c.make_zCDP_to_approxDP(peer.m.make_gaussian_threshold(*space, scale, 10**6))
-        return float(loss.map(bounds).epsilon(float(DELTA) / 2))
+        return float(loss.map(bounds)[0].epsilon(float(DELTA) / 2))
 
     scale = peer.binary_search(lambda s: epsilon(s) <= EPSILON, bounds=(1.0, 1000.0))
     threshold = peer.binary_search(

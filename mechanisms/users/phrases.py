@@ -39,7 +39,8 @@ def terms_of_users(
     """
     size = max(1, len(hashes))
     held = terms >= 0
-    users, terms = np.divmod(np.unique(users[held] * size + terms[held]), size)
+    pairs = np.sort(users[held] * size + terms[held])  # NumPy's `unique` hashes, and takes longer
+    users, terms = np.divmod(pairs[np.diff(pairs, prepend=-1) > 0], size)
     order = np.lexsort((mixed(seeds[users] ^ mixed(hashes[terms])), users))
     return np.searchsorted(users, np.arange(len(seeds) + 1)), terms[order]
 
@@ -122,5 +123,6 @@ def chosen_phrases(
         kept = np.flatnonzero(chosen_terms(rounds, *own, len(hashes), named, stream))
         numbers, hashes = numbers[kept], hashes[kept]
         phrases.append(numbers)
-        found = candidates(numbered(found, kept), last, len(kept))
+        if level < selection.levels:
+            found = candidates(numbered(found, kept), last, len(kept))
     return phrases
