@@ -94,6 +94,13 @@ MEASURES: dict[str, Measure] = {
         "Share of the 100 most frequent terms that are among the released 100.",
         "higher",
     ),
+    "histogram-recall": Measure(
+        "utility",
+        "Histogram: the most used words that come out",
+        "Of the 1,000 words that most users use, each weighing as many users, the share that is "
+        "among the 1,000 words of the largest released counts.",
+        "higher",
+    ),
     "unchanged": Measure(
         "utility",
         "Words unchanged",

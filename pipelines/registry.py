@@ -7,6 +7,7 @@ making a release no evaluation.
 from __future__ import annotations
 
 import pkgutil
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,12 +64,17 @@ _KINDS = {
     for kind, *given in (
         ("bag-of-words", "BagOfWords", "terms", "counts", "bins"),
         ("histogram", "Histogram"),
+        ("user-histogram", "UserHistogram"),
         ("words", "Words", "text"),
         ("sentence-embeddings", "Sentences", "candidate", "recoded", "embedding"),
         ("word-embeddings", "WordEmbeddings"),
         ("public-texts", "PublicTexts"),
     )
 }
+
+
+_FORMS = {"user-histogram": ("histogram", "user")}
+"""The names here of kinds' other forms: the kind, and the key that tells such a block."""
 
 
 def register(kind: str, parts: KindParts) -> None:
@@ -80,12 +86,25 @@ def register(kind: str, parts: KindParts) -> None:
 
 def is_registered(kind: object) -> bool:
     """Return whether a value is the name of a kind."""
-    return isinstance(kind, str) and kind in _KINDS
+    return isinstance(kind, str) and kind in names()
 
 
 def names() -> tuple[str, ...]:
     """Return the names of all kinds, in the order in which they were listed."""
+    return tuple(name for name in _KINDS if name not in _FORMS)
+
+
+def forms() -> tuple[str, ...]:
+    """Return the names of all kinds and of their other forms, in the same order."""
     return tuple(_KINDS)
+
+
+def form(kind: str, keys: Container[str]) -> str:
+    """Return the name of the form of a kind whose block has these keys."""
+    for name, (of, key) in _FORMS.items():
+        if of == kind and key in keys:
+            return name
+    return kind
 
 
 def columns() -> set[str]:
@@ -103,3 +122,8 @@ def part(kind: str, name: str) -> Any:
     """Import a part of a kind, by its name in `KindParts`; None if the kind has no such part."""
     place = getattr(_KINDS[kind], name)
     return None if place is None else pkgutil.resolve_name(place)
+
+
+def part_of(block: Any, name: str) -> Any:
+    """Import a part of the kind of a checked block, the spec's or the card's, in its form."""
+    return part(form(block.kind, type(block).model_fields), name)

@@ -16,6 +16,7 @@ from quietcorpus.pipelines.compose.base import Released
 from quietcorpus.pipelines.kinds.bag_of_words.beam import PrivatizeBags, ReleasedBags
 from quietcorpus.pipelines.kinds.histogram.beam import ReleaseHistogram, SelectVocabulary
 from quietcorpus.pipelines.kinds.sentence_embeddings.beam import DrawCandidates
+from quietcorpus.pipelines.kinds.user_histogram.beam import ReleaseUserHistogram
 from quietcorpus.pipelines.kinds.word_embeddings.beam import LearnEmbeddings
 from quietcorpus.pipelines.kinds.words.beam import PrivatizeWords
 
@@ -25,6 +26,7 @@ __all__ = [
     "PrivatizeBags",
     "PrivatizeWords",
     "ReleaseHistogram",
+    "ReleaseUserHistogram",
     "Released",
     "ReleasedBags",
     "SelectVocabulary",

@@ -57,13 +57,14 @@ from quietcorpus.pipelines.kinds.public_texts.voting import PublicTextsKind, Use
 from quietcorpus.pipelines.kinds.sentence_embeddings import checks as sentences
 from quietcorpus.pipelines.kinds.sentence_embeddings.checks import besides_words
 from quietcorpus.pipelines.kinds.sentence_embeddings.documents import Releases
+from quietcorpus.pipelines.kinds.user_histogram import checks as user_words
+from quietcorpus.pipelines.kinds.user_histogram.user_corpus import UserCorpus
 from quietcorpus.pipelines.kinds.word_embeddings import checks as embeddings
 from quietcorpus.pipelines.kinds.word_embeddings.methods import (
     CountedEmbeddingsKind,
     TrainedEmbeddingsKind,
 )
 from quietcorpus.pipelines.kinds.word_embeddings.spec import WordEmbeddingsSpec
-from quietcorpus.pipelines.kinds.word_embeddings.user_corpus import UserCorpus
 from quietcorpus.pipelines.kinds.words import checks as audit_words
 from quietcorpus.pipelines.kinds.words.laws import HeldIndex
 from quietcorpus.transforms.artefacts.encoder import EncoderSource
@@ -178,7 +179,7 @@ def corpus_of(spec: WordEmbeddingsSpec, choice: UserVocabulary | None = None) ->
 
 
 def user_selection() -> Audits:
-    return embeddings.of_choice(corpus_of(embeddings_spec(), user_choice()))
+    return user_words.of_choice(corpus_of(embeddings_spec(), user_choice()))
 
 
 def words_of(

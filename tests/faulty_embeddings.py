@@ -18,6 +18,7 @@ from planting import Faults, of
 
 import quietcorpus.mechanisms.users.sampled_users
 import quietcorpus.transforms.sums
+import quietcorpus.transforms.users.clipped_sums
 import quietcorpus.transforms.users.cooccurrence
 import quietcorpus.transforms.users.user_vocabulary
 from quietcorpus.mechanisms.accounting.privacy_loss import Schedule
@@ -145,12 +146,12 @@ def unclipped_counts(patch: Patch) -> None:
         return cells, values * len(texts)
 
     patch.setattr(module, "contribution", whole)
-    patch.setattr(module, "clipped", asked)
+    patch.setattr(quietcorpus.transforms.users.clipped_sums, "clipped", asked)
 
 
 def largest_norm(patch: Patch) -> None:
     """The norm of the largest budget for all users."""
-    module = quietcorpus.transforms.users.cooccurrence
+    module = quietcorpus.transforms.users.clipped_sums
     real = module.clipped
     patch.setattr(module, "clipped", lambda values, bits, _: real(values, bits))
 

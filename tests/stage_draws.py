@@ -41,6 +41,7 @@ from quietcorpus.mechanisms.users.sampled_users import SampledUsers, Texts
 from quietcorpus.mechanisms.users.skip_gram import SkipGram, negative_samples
 from quietcorpus.mechanisms.users.user_training import Training
 from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
+from quietcorpus.mechanisms.users.word_counts import WordCounts
 from quietcorpus.mechanisms.votes.pure_votes import PureNorms, PureVotes
 from quietcorpus.mechanisms.votes.votes import Votes
 from quietcorpus.mechanisms.words.brr import BinaryRandomizedResponse
@@ -67,11 +68,13 @@ from quietcorpus.transforms.reading.documents import Corpus, Documents, Split
 from quietcorpus.transforms.reading.sources import plan
 from quietcorpus.transforms.shards import RejectLog, make_shards, staged_content
 from quietcorpus.transforms.users import user_vocabulary
+from quietcorpus.transforms.users.clipped_sums import UserSums
+from quietcorpus.transforms.users.clipped_sums import _noisy as pair_noise_of
 from quietcorpus.transforms.users.cooccurrence import Cooccurrences, _WriteBlock
-from quietcorpus.transforms.users.cooccurrence import _noisy as pair_noise_of
 from quietcorpus.transforms.users.shards import pack
 from quietcorpus.transforms.users.users import BoundedUsers, Share, Users, _ReadShares
 from quietcorpus.transforms.users.votes import UserVoting
+from quietcorpus.transforms.users.word_counts import UserCounts
 from quietcorpus.transforms.votes import SearchedLists, Strata, Voting
 
 KEY = ReleaseKey.derive(bytes(range(32)), "laws", b"corpus")
@@ -81,7 +84,10 @@ FIRST_MANIFEST = replace(ALIKE.manifest, tokenizer=FIRST_WORDS.record)
 LISTED = WordIndex(FIRST_MANIFEST, WORDS, ALIKE.vectors, ALIKE.codes, lambda: LISTS)
 USERS = BoundedUsers("author", "plan", ("free", "paid"), tokens=50)
 SETTINGS = SkipGram(4, 2, 5, 1.0)
-PAIRS = Cooccurrences(2, (100, 512), ClippedSum(Fraction(3, 2)), USERS)
+COUNTS = UserCounts(
+    most=(100, 512), mechanism=ClippedSum(Fraction(3, 2)), users=USERS, bound=WordCounts(2, 1)
+)
+PAIRS = Cooccurrences(window=2, most=(100, 512), mechanism=ClippedSum(Fraction(3, 2)), users=USERS)
 TRAINING = Training(SETTINGS, ClippedSum(Fraction(2)), 3.0, 0.01)
 GROUPS = (Group("free", Fraction(1), Fraction(1, 2), 5), Group("paid", Fraction(2), Fraction(1), 9))
 
@@ -201,9 +207,15 @@ def pair_noise(folder: Path) -> Any:
     ]
 
 
-def clipped_pairs() -> Any:
+def clipped_texts(counting: UserSums) -> Any:
     share: Share = 1, [(0, np.array([0, 1, 2, 1], "<i4").tobytes())]
-    return [part.tolist() for part in PAIRS.clipped(b"u" * 16, share, 16, KEY)]
+    return [part.tolist() for part in counting.clipped(b"u" * 16, share, 16, KEY)]
+
+
+def noisy_counts() -> Any:
+    packed = np.array([0, 7], np.int64).tobytes(), np.array([100, 50], np.int64).tobytes()
+    sums = COUNTS.noisy(0, packed, WORDS, KEY)
+    return [sums.tolist(), COUNTS.bound.counts(sums).tolist()]
 
 
 def trained() -> Any:
@@ -303,7 +315,9 @@ DRAWS: dict[str, Callable[[pytest.MonkeyPatch, Path], Any]] = {
     "users": lambda *_: [d and d.hex() for d in USERS.digests(TEXTS, KEY)],
     "words of users": lambda _, folder: user_words(folder),
     "texts of users": lambda _, folder: user_texts(folder),
-    "clipping": lambda *_: clipped_pairs(),
+    "clipping": lambda *_: clipped_texts(PAIRS),
+    "clipping, of words": lambda *_: clipped_texts(COUNTS),
+    "word counts": lambda *_: noisy_counts(),
     "cooccurrences": lambda _, folder: pair_noise(folder),
     "votes": lambda *_: VOTING.release(np.arange(32).reshape(2, 16), KEY).tolist(),
     "votes, of users": lambda *_: USER_VOTING.release(np.arange(32).reshape(2, 16), KEY).tolist(),

@@ -74,7 +74,7 @@ def audit(
 
 def audits_of(spec: Spec) -> list[Exact | Sampled]:
     """Return the audits of the mechanisms of a spec; raises InputError for one that cannot run."""
-    found: list[Exact | Sampled] = registry.part(spec.mechanism.kind, "audits")(prepare(spec))
+    found: list[Exact | Sampled] = registry.part_of(spec.mechanism, "audits")(prepare(spec))
     return found
 
 

@@ -214,7 +214,7 @@ def audit(
     Raises:
         InputError: anything that a person can fix; nothing is written then.
     """
-    make = registry.part(spec.mechanism.kind, "canaries")
+    make = registry.part_of(spec.mechanism, "canaries")
     if make is None:
         raise InputError(f"canaries: there are none for the kind {spec.mechanism.kind}")
     engine = Engine(effort.beam_options, effort.workers)

@@ -14,7 +14,7 @@ block of a spec, of the same classes.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Container, Iterator, Mapping, Sequence, Set
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
@@ -214,7 +214,8 @@ class Mechanism(Part):
 def _by_kind(value: object) -> object:
     if isinstance(value, Mechanism):
         return value
-    kind = value.get("kind") if isinstance(value, dict) else None
+    given = value if isinstance(value, dict) else {}
+    kind = given.get("kind")
     if not registry.is_registered(kind):
         known = ", ".join(registry.names())
         raise PydanticCustomError(
@@ -222,12 +223,12 @@ def _by_kind(value: object) -> object:
             "{kind} is not a kind of release that is known here; they are {known}",
             {"kind": shown(kind), "known": known},
         )
-    return class_of(str(kind)).model_validate(value)
+    return class_of(str(kind), given).model_validate(value)
 
 
-def class_of(kind: str) -> type[Mechanism]:
-    """Return the class of a kind's mechanism."""
-    found: type[Mechanism] = registry.part(kind, "mechanism")
+def class_of(kind: str, keys: Container[str] = ()) -> type[Mechanism]:
+    """Return the class of a kind's mechanism, in the form that has these keys."""
+    found: type[Mechanism] = registry.part(registry.form(kind, keys), "mechanism")
     return found
 
 
@@ -237,7 +238,7 @@ class _EveryKind:
     def __get_pydantic_json_schema__(
         self, _: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        classes = [handler(class_of(name).__pydantic_core_schema__) for name in registry.names()]
+        classes = [handler(class_of(name).__pydantic_core_schema__) for name in registry.forms()]
         return {"oneOf": classes, "discriminator": {"propertyName": "kind"}}
 
 
@@ -263,7 +264,7 @@ def read_back(mechanism: Mechanism) -> MechanismSpec:
     content = mechanism.model_dump(mode="json", exclude_none=True)
     if "tokenizer" in content:
         content["tokenizer"] = _rule(content["tokenizer"])
-    kind = block_of(mechanism.kind)
+    kind = block_of(mechanism.kind, type(mechanism).model_fields)
     given = mechanism.asked({key: content[key] for key in kind.model_fields if key in content})
     try:
         block = kind.model_validate(given)

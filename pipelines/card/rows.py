@@ -26,7 +26,6 @@ from quietcorpus.transforms.reading.copies import strings
 from quietcorpus.transforms.reading.identifiers import spelled
 
 from ..schema.values import NEEDED, Reason
-from .costs import within
 from .mechanism import FileFormat
 from .model import Card, Stage
 from .parameters import exacts
@@ -97,7 +96,7 @@ VOCABULARY_FORMAT = FileFormat(
 
 
 def misfit_of(
-    rows: pa.Table, vocabulary: Mapping[str, Any], tokenizer: str, rate: float | None
+    rows: pa.Table, vocabulary: Mapping[str, Any], tokenizer: str, below: float | None
 ) -> str | None:
     """Return the fault of the rows of a vocabulary; None if there is none.
 
@@ -105,7 +104,7 @@ def misfit_of(
         rows: all of them.
         vocabulary: the mechanism's block; a private one is in ascending order.
         tokenizer: the description on the card of the rule that finds terms.
-        rate: of the noise in its counts; None if it has none.
+        below: how far below zero noise takes a count, at most; None if there are no counts.
     """
     if not np.array_equal(rows["term_id"].to_numpy(), np.arange(len(rows))):
         return "term_id is not the number of the row"
@@ -117,8 +116,8 @@ def misfit_of(
     if "private" in vocabulary and pc.any(pc.less(terms[1:], terms[:-1])).as_py():
         return "its terms are not in ascending order"
     known = rows["weight"].drop_null()
-    if len(known) != (0 if rate is None else len(rows)) or (
-        rate is not None and pc.any(pc.less(known, -within(rate))).as_py()
+    if len(known) != (0 if below is None else len(rows)) or (
+        below is not None and pc.any(pc.less(known, -below)).as_py()
     ):
         return "weight is not the count of a histogram, or one was not released"
     return None

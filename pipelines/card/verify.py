@@ -136,7 +136,7 @@ def _check_card(output: str, card: Card, content: bytes) -> None:
         check_facts(uri, card, block)
     except (ArithmeticError, LookupError, TypeError, ValueError):
         raise InputError(f"{uri}: its numbers cannot be") from None
-    if check := registry.part(card.mechanism.kind, "check"):
+    if check := registry.part_of(card.mechanism, "check"):
         try:
             check(output, card)
         except (ArithmeticError, LookupError, TypeError, ValueError):

@@ -117,8 +117,8 @@ def checked(model: type[Block], **given: Any) -> Block:
 
 def prepared(kind: str, **given: Any) -> tuple[MechanismSpec, Kind]:
     """Check a kind's arguments and find its artefacts; raises InputError as a release does."""
-    block = checked(block_of(kind), kind=kind, **given)
-    return block, registry.part(kind, "resolve")(block, 1)
+    block = checked(block_of(kind, given), kind=kind, **given)
+    return block, registry.part_of(block, "resolve")(block, 1)
 
 
 @contextmanager

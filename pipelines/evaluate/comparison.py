@@ -123,7 +123,7 @@ class Comparison:
         copied = tuple(name for name in made.card.kept if name not in ids)
         object.__setattr__(made, "columns", replace(columns, kept=copied))
         kind = made.card.mechanism.kind
-        if registry.part(kind, "study") is None:
+        if registry.part_of(made.card.mechanism, "study") is None:
             raise InputError(f"release: nothing measures a release of the kind {kind}")
         alone = {
             "target": target,
@@ -166,7 +166,7 @@ class Comparison:
     @property
     def measures(self) -> type[Study]:
         """Return the class of the study."""
-        found: type[Study] = registry.part(self.card.mechanism.kind, "study")
+        found: type[Study] = registry.part_of(self.card.mechanism, "study")
         return found
 
     @cached_property

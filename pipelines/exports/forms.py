@@ -58,7 +58,8 @@ def _proofs(card: Card) -> Iterator[str]:
         yield f"tests/mechanisms/{folder}/test_{module}.py"
     if card.mechanism.proofs:
         yield "quietcorpus audit"
-        audits = registry.place(card.mechanism.kind, "audits").partition(":")[0]
+        form = registry.form(card.mechanism.kind, type(card.mechanism).model_fields)
+        audits = registry.place(form, "audits").partition(":")[0]
         if audits.startswith(_PACKAGE):
             yield f"{audits.removeprefix(_PACKAGE).replace('.', '/')}.py"
             yield "docs/measurements/audits.md"

@@ -173,5 +173,5 @@ def prepare(spec: Spec, workers: int = 1) -> Kind:
 
     `workers` is the number of local processes that the launcher's own work may use.
     """
-    kind: Kind = registry.part(spec.mechanism.kind, "resolve")(spec.mechanism, workers)
+    kind: Kind = registry.part_of(spec.mechanism, "resolve")(spec.mechanism, workers)
     return kind

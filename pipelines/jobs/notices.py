@@ -183,9 +183,15 @@ def of_histogram(rate: Fraction) -> str:
     return f"the corpus's count of a word is off by about {_number(size)} on average"
 
 
-def of_threshold(threshold: int) -> str:
-    """Say how many documents a word of a private vocabulary needs."""
-    return f"a word must be in about {threshold:,} documents to be in the vocabulary"
+def of_counts(deviation: float) -> str:
+    """Say how far off a count of users' words is."""
+    size = deviation * math.sqrt(2 / math.pi)
+    return f"the count of a word is off by about {_number(size)} on average"
+
+
+def of_threshold(threshold: int, units: str = "documents") -> str:
+    """Say how many documents, or users, a word of a private vocabulary needs."""
+    return f"a word must be in about {threshold:,} {units} to be in the vocabulary"
 
 
 def of_bags(mechanism: BagOfWords, *, size_known: bool) -> list[str]:

@@ -159,7 +159,7 @@ def describe(
 def mechanism(block: MechanismSpec, account: Account) -> Mechanism:
     """Return the mechanism on the card: the spec's block as it was run, and the run's results."""
     found = {name: resolved(value) for name, value in account.resolved.items()}
-    return class_of(block.kind).model_validate(stated(block) | found)
+    return class_of(block.kind, type(block).model_fields).model_validate(stated(block) | found)
 
 
 def kept(spec: Spec) -> dict[str, str]:

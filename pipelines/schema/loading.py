@@ -174,7 +174,7 @@ def _at(location: tuple[Any, ...], whole: type[BaseModel], content: Any) -> list
             continue
         models = list(_models(models[0].model_fields[part].annotation))
         if models == [MechanismSpec]:
-            models = [block_of(content[part]["kind"])]
+            models = [block_of(content[part]["kind"], content[part])]
     return models
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, GetJsonSchemaHandler, SerializeAsAny
@@ -50,9 +50,9 @@ class MechanismSpec(Strict):
         return iter(())
 
 
-def block_of(kind: str) -> type[MechanismSpec]:
-    """Return the class of a kind's block."""
-    found: type[MechanismSpec] = registry.part(kind, "block")
+def block_of(kind: str, keys: Container[str] = ()) -> type[MechanismSpec]:
+    """Return the class of a kind's block, in the form that has these keys."""
+    found: type[MechanismSpec] = registry.part(registry.form(kind, keys), "block")
     return found
 
 
@@ -64,7 +64,7 @@ def _by_kind(value: object) -> object:
     kind = value.get("kind")
     if not registry.is_registered(kind):
         raise PydanticCustomError(UNKNOWN_KIND, "is not a kind")
-    return block_of(str(kind)).model_validate(value)
+    return block_of(str(kind), value).model_validate(value)
 
 
 class _EveryKind:
@@ -73,7 +73,7 @@ class _EveryKind:
     def __get_pydantic_json_schema__(
         self, _: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        blocks = [handler(block_of(name).__pydantic_core_schema__) for name in registry.names()]
+        blocks = [handler(block_of(name).__pydantic_core_schema__) for name in registry.forms()]
         return {"oneOf": blocks, "discriminator": {"propertyName": "kind"}}
 
 

@@ -114,6 +114,16 @@ ROWS: dict[str, Row] = {
     ),
     "histogram": Row(HISTOGRAM | {"vocabulary": PUBLIC}),
     "histogram, private vocabulary": Row(HISTOGRAM | {"vocabulary": PRIVATE}),
+    "histogram of users": Row(
+        {"kind": "histogram", "epsilon": 60, "delta": 2e-5, "vocabulary": PUBLIC} | USERS
+    ),
+    "histogram of teams of users": Row(
+        {"kind": "histogram", "budgets": TEAMS, "delta": 2e-5}
+        | USERS
+        | {"contributions": {"items": 20, "weight": 2}}
+        | {"vocabulary": {"private": {"epsilon": 12, "delta": 1e-5, "words": 30}}},
+        two=True,
+    ),
     "words, madlib": Row(WORDS | {"mechanism": "madlib", "out_of_vocabulary": "draw"}, two=True),
     "words, vickrey": Row(WORDS | {"mechanism": "vickrey", "tuning": 0.5}),
     "words, brr": Row(

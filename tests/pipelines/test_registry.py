@@ -214,7 +214,7 @@ def test_a_name_is_taken_once() -> None:
         registry.register("bag-of-words", PARTS)
 
 
-@pytest.mark.parametrize("kind", registry.names())
+@pytest.mark.parametrize("kind", registry.forms())
 def test_every_part_of_a_kind_is_there(kind: str) -> None:
     # Kills: a part that was moved, which nothing but its use would show.
     for part in fields(KindParts):

@@ -198,6 +198,14 @@ BASES: dict[str, dict[str, Any]] = {
         "tokenizer": {"name": "icu-words-v1", "language": "th"},
     },
     "histogram": {"precision": 2, "epsilon": 4, "vocabulary": {"public": "vocabulary.txt"}},
+    "user-histogram": {
+        "kind": "histogram",
+        "user": "author",
+        "users": 1000,
+        "epsilon": 4,
+        "delta": 1e-6,
+        "vocabulary": {"public": "vocabulary.txt"},
+    },
     "words": {
         "mechanism": "madlib",
         "epsilon": {"matching": {"mechanism": "brr", "epsilon": 1}},
@@ -234,7 +242,7 @@ def paths(content: Any, model: type[BaseModel]) -> Iterator[tuple[str, ...]]:
     given = content if isinstance(content, dict) else {}
     for name, field in model.model_fields.items():
         yield (name,)
-        own = [block_of(given[name]["kind"])] if name == "mechanism" and model is Spec else None
+        own = [block_of(given[name]["kind"], given[name])] if name == "mechanism" and model is Spec else None
         for one in own or _models(field.annotation):
             for rest in paths(given.get(name), one):
                 yield (name, *rest)
@@ -258,7 +266,7 @@ def changed(content: dict[str, Any], path: tuple[str, ...], value: Any) -> dict[
     return found
 
 
-@pytest.mark.parametrize("kind", registry.names())
+@pytest.mark.parametrize("kind", registry.forms())
 def test_no_key_of_a_spec_is_shown(
     here: Workspace, said: Callable[[Callable[[], Any]], str], kind: str
 ) -> None:

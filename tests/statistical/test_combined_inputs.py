@@ -24,7 +24,7 @@ from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
 from quietcorpus.transforms import sums, vocabulary
 from quietcorpus.transforms.composed import users as composed_users
 from quietcorpus.transforms.sums import OfParts, OfRows
-from quietcorpus.transforms.users import cooccurrence, user_vocabulary, users, votes
+from quietcorpus.transforms.users import clipped_sums, user_vocabulary, users, votes
 from quietcorpus.transforms.users.shards import pack
 
 KEY = ReleaseKey(bytes(32))
@@ -127,11 +127,11 @@ STEPS_OF: dict[str, tuple[Callable[[Any], Any], Any]] = {
         (3, [(bytes([n]) * 16, (own, held(n))) for n, own in enumerate(WORDS)]),
     ),
     "pairs": (
-        partial(cooccurrence._added, OfParts(3)),
+        partial(clipped_sums._added, OfParts(3)),
         [(own, (n,)) for n, own in enumerate(SUMS)],
     ),
     "pairs of rows": (
-        partial(cooccurrence._added, OfRows()),
+        partial(clipped_sums._added, OfRows()),
         [(own, held(n)) for n, own in enumerate(SUMS)],
     ),
     "selection": (

@@ -63,8 +63,8 @@ from quietcorpus.transforms.shards import data_file, make_shards
 from quietcorpus.transforms.staged import KeptTerms
 from quietcorpus.transforms.sums import AddSums, OfParts, each_once, require_all
 from quietcorpus.transforms.tokens import terms_of, tokens_of
-from quietcorpus.transforms.users import cooccurrence
 from quietcorpus.transforms.users import shards as training_shards
+from quietcorpus.transforms.users.clipped_sums import by_block
 from quietcorpus.transforms.users.cooccurrence import MOST_WORDS, Cooccurrences
 from quietcorpus.transforms.users.shards import pack, summed, unpack
 from quietcorpus.transforms.users.user_vocabulary import BoundWords, weights_of
@@ -436,15 +436,18 @@ def groups_of_users() -> Found:
 def blocks_of_counts() -> Found:
     """Kills: cells in another block, a last block of another size, blocks that share noise."""
     counting = Cooccurrences(
-        *(5, (STEPS,), ClippedSum(Fraction(1)), BoundedUsers("by", tokens=1_000))
+        window=5,
+        most=(STEPS,),
+        mechanism=ClippedSum(Fraction(1)),
+        users=BoundedUsers("by", tokens=1_000),
     )
     size, last = 1 << 21, cells_of(MOST_WORDS) - 1
     cells = np.array([0, 1, size - 1, size, size + 1, 2 * size, last])
-    blocks = dict(cooccurrence.by_block((cells, np.arange(7) + 1)))
+    blocks = dict(by_block((cells, np.arange(7) + 1)))
     words = SimpleNamespace(digest="many", tokenizer=UNICODE_WORDS)
     many = type("Many", (SimpleNamespace,), {"__len__": lambda _: MOST_WORDS})(**vars(words))
     key, empty = ReleaseKey.fresh(), pack(summed([]))
-    numbers = cooccurrence.blocks_of(MOST_WORDS)
+    numbers = counting.blocks_of(MOST_WORDS)
     sizes = [len(counting.noisy(number, empty, many, key)) for number in (0, 1, numbers[-1])]
     noise = [counting.noisy(number, empty, many, key)[:100_000] for number in (0, 1, 2)]
     added = counting.noisy(numbers[-1], blocks[numbers[-1]], many, key)

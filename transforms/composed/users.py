@@ -1,4 +1,4 @@
-"""Users in rows: their vocabulary, and their co-occurrence counts with noise bound to the rows.
+"""Users in rows: their vocabulary, and sums over users with noise bound to the rows.
 
 A user's part is bounded as in a release of files. The digests of its documents, and those of
 documents without a user, go with it, so that every sum that gets noise shows whether each document
@@ -8,7 +8,7 @@ of the input came to it exactly once.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import apache_beam as beam
@@ -23,7 +23,7 @@ from ..metrics import Progress
 from ..reading.documents import Documents
 from ..reading.identifiers import Covered
 from ..sums import NOBODY, Covering, Digests, OfRows
-from ..users.cooccurrence import Cooccurrences, NoisyCooccurrences
+from ..users.clipped_sums import UserSums
 from ..users.user_vocabulary import BoundWords, ThresholdUsers, UserWords, Words
 from ..users.users import BoundedUsers, BoundShare, Share, Users, shares_of
 from ..vocabulary import KeySource
@@ -166,12 +166,16 @@ class UserVocabularyOfRows(beam.PTransform):
         )
 
 
-class CooccurrencesOfRows(beam.PTransform):
-    """A PTransform from documents to (block, noisy counts) pairs, int64 as bytes."""
+class UserSumsOfRows(beam.PTransform):
+    """A PTransform from documents to noisy sums over users, in the form of `release`.
+
+    `release` is `NoisySums`, or a transform that takes the same arguments.
+    """
 
     def __init__(
         self,
-        counting: Cooccurrences,
+        release: Callable[..., beam.PTransform],
+        counting: UserSums,
         vocabulary: beam.pvalue.AsSingleton,
         column: str,
         key: KeySource,
@@ -184,7 +188,7 @@ class CooccurrencesOfRows(beam.PTransform):
         self._read = _ReadShares(counting.users, column, key)
         self._bound = BoundShare(counting.users.tokens)
         known = beam.pvalue.AsIter(identified)
-        self._noisy = NoisyCooccurrences(counting, vocabulary, shards, key, OfRows(), known)
+        self._noisy = release(counting, vocabulary, shards, key, OfRows(), known)
 
     def expand(self, documents: beam.PCollection[Documents]) -> beam.PCollection:
         return (

@@ -261,6 +261,20 @@ def shares_of(
     return SharesOf(list(zip(digests, shares, strict=True)), read, len(terms), frequent)
 
 
+def gathered(
+    batches: Iterable[Documents], users: BoundedUsers, vocabulary: Vocabulary, key: ReleaseKey
+) -> dict[bytes, Share]:
+    """Return the shares of all users of some batches, as `GatherUsers` gathers them."""
+    bound = BoundShare(users.tokens)
+    found: dict[bytes, Share] = defaultdict(bound.create_accumulator)
+    for documents in batches:
+        for user, share in shares_of(documents, users, vocabulary, key).shares:
+            if user is not None:
+                found[user] = bound.add_input(found[user], share)
+    shares = {user: bound.extract_output(share) for user, share in found.items()}
+    return {user: share for user, share in shares.items() if counts(share)}
+
+
 class BoundShare(beam.CombineFn):
     """A combiner that keeps a user's first documents by priority, up to `tokens` known words.
 

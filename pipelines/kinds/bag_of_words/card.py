@@ -113,8 +113,8 @@ class BagOfWordsMechanism(LimitedPrecisionMechanism):
         """Return the fault of rows that are not bags, or of a map that is not the method's."""
         if name == layout.VOCABULARY:
             spent = self.histogram_epsilon
-            rate = None if spent is None else spent / self.precision
-            return misfit_of(rows, self.vocabulary, self.tokenizer, rate)
+            below = None if spent is None else within(spent / self.precision)
+            return misfit_of(rows, self.vocabulary, self.tokenizer, below)
         terms = tables[layout.VOCABULARY]
         if not 0 < self.bins <= self.vocabulary_size == len(terms):
             return "not of a vocabulary and a map of the sizes that the mechanism has"

@@ -100,13 +100,18 @@ class OfVocabulary(ComposedKind):
         assert isinstance(self._kind, LimitedPrecisionKind)
         return self._kind.vocabulary
 
+    @property
+    def _size(self) -> int | None:
+        """Return the number of words of a public list."""
+        return self._step.size
+
     def _card(self) -> ComposedCard:
-        if self._step.size is None:
+        if self._size is None:
             raise InputError(
                 "card: the size of a private vocabulary is found in the rows; read the output "
                 "`card`"
             )
-        return self._card_of(_sized(self._step.size))
+        return self._card_of(_sized(self._size))
 
     def _sized_card(
         self, found: Read, vocabulary: beam.PCollection[Vocabulary]

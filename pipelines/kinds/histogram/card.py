@@ -12,6 +12,7 @@ from quietcorpus.mechanisms.accounting.guarantees import LimitedPrecision, Spend
 from quietcorpus.transforms.errors import InputError
 
 from ...card import statements
+from ...card.costs import within
 from ...card.mechanism import FileFormat, Mechanism, Product, Promise
 from ...card.model import Card, UsedArtefact
 from ...card.parameters import LimitedPrecisionParameters, exacts
@@ -144,7 +145,8 @@ class HistogramMechanism(LimitedPrecisionMechanism):
 
     def misfit(self, name: str, rows: pa.Table, tables: Mapping[str, pa.Table]) -> str | None:
         """Return the fault of the vocabulary's rows; None if there is none."""
-        return misfit_of(rows, self.vocabulary, self.tokenizer, self.epsilon / self.precision)
+        below = within(self.epsilon / self.precision)
+        return misfit_of(rows, self.vocabulary, self.tokenizer, below)
 
     @property
     def product(self) -> Product:

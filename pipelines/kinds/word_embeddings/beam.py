@@ -16,12 +16,12 @@ from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.shards import Written
 from quietcorpus.transforms.steps import Apply
 from quietcorpus.transforms.sums import require_all
-from quietcorpus.transforms.vocabulary import listed
 
 from ...compose.base import ComposedKind, OnErrors, Released, RowsArguments
 from ...compose.card import ComposedCard, labelled
-from ...compose.rows import Read, as_rows
+from ...compose.rows import as_rows
 from ...storage.layout import TABLE, VOCABULARY
+from ..user_histogram.beam import vocabulary_of
 from .files import vectors_table
 from .spec import EmbeddingMethod
 
@@ -120,11 +120,14 @@ class LearnEmbeddings(ComposedKind):
 
     def expand(self, rows: beam.PCollection) -> Released:
         # This module imports optional packages.
-        from quietcorpus.transforms.composed.users import CooccurrencesOfRows
+        from quietcorpus.transforms.composed.users import UserSumsOfRows
+        from quietcorpus.transforms.users.clipped_sums import NoisySums
 
         found = self._read(rows)
-        vocabulary = beam.pvalue.AsSingleton(self._vocabulary(found))
-        blocks = found.documents | "cooccurrences" >> CooccurrencesOfRows(
+        chosen = vocabulary_of(found, self._kind.corpus, self._key, self.name)
+        vocabulary = beam.pvalue.AsSingleton(chosen)
+        blocks = found.documents | "cooccurrences" >> UserSumsOfRows(
+            NoisySums,
             self._kind.counting,
             vocabulary,
             found.fields.id,
@@ -151,25 +154,6 @@ class LearnEmbeddings(ComposedKind):
         ).with_output_types(str)
         return Released(released, carded, found.errors)
 
-    def _vocabulary(self, found: Read) -> beam.PCollection[Vocabulary]:
-        """Add the vocabulary to a graph: a public list, or one that is selected from the rows."""
-        corpus = self._kind.corpus
-        if corpus.selection is None:
-            return listed(found.documents.pipeline, corpus.public, corpus.tokenizer)
-        # This module imports optional packages.
-        from quietcorpus.transforms.composed.users import UserVocabularyOfRows
-
-        return found.documents | "vocabulary" >> UserVocabularyOfRows(
-            corpus.users,
-            corpus.selection,
-            found.fields.id,
-            self._key,
-            corpus.shards,
-            found.identified,
-            f"{self.name}: vocabulary.private",
-            corpus.tokenizer,
-        )
-
 
 class _Learned(NamedTuple):
     """The table of the embeddings, and the number of words of the vocabulary."""
@@ -186,10 +170,8 @@ def _learn(
     blocks: Iterable[tuple[int, bytes]],
 ) -> Iterator[_Learned]:
     """Factorise the noisy counts; it is post-processing, which costs nothing."""
-    from quietcorpus.transforms.users.cooccurrence import blocks_of
-
     found = sorted(blocks)
-    require_all(tuple(number for number, _ in found), len(blocks_of(len(vocabulary))))
+    require_all(tuple(number for number, _ in found), len(kind.counting.blocks_of(len(vocabulary))))
     counts = np.concatenate([np.frombuffer(own, np.int64) for _, own in found])
     with labelled(label):
         words, vectors = kind.learned(vocabulary.terms.to_pylist(), counts)

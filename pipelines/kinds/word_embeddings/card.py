@@ -39,17 +39,26 @@ from quietcorpus.transforms.artefacts.folders import IndexSource
 from quietcorpus.transforms.errors import InputError
 
 from ...card.costs import Course, check_cost, courses_of_norms, is_accountable, is_solved_alike
-from ...card.limits import OF_NAMES, are_named, budget_limits, check_budgets, promised, spendable
+from ...card.limits import are_named
 from ...card.mechanism import FileFormat, Mechanism, Product, Promise
 from ...card.model import Card, PapersFigure, UsedArtefact
-from ...card.parameters import Part, Rational, UserParameters, exacts
+from ...card.parameters import Part, Rational, UserParameters
 from ...card.rows import VOCABULARY_FORMAT, check_vocabulary, misfit_of, rule_of
-from ...card.statements import NUMBERS, WHETHER, stated
+from ...card.statements import stated
 from ...card.weakness import Weakness, of_left_out, of_noise, of_users
-from ...schema.blocks import GroupBudgets
 from ...storage import files as storage
 from ...storage import layout
 from ...storage.layout import BINARY, INDEX, TABLE, TEXT
+from ..user_histogram.card import (
+    Solved,
+    are_norms,
+    are_solved,
+    charged_for_vocabulary,
+    check_total,
+    names_of,
+    of_norms,
+    user_limits,
+)
 from .spec import MOST_DIMENSIONS
 
 if TYPE_CHECKING:  # its module imports optional packages
@@ -160,7 +169,7 @@ class WordEmbeddingsMechanism(Mechanism):
         self, spendings: Sequence[Spending[Any]], artefacts: Sequence[UsedArtefact]
     ) -> list[str]:
         """Return the lines on what vectors do not hide."""
-        return embedding_limits(are_named(self.budgets))
+        return user_limits(are_named(self.budgets))
 
     def results(self, block: Any) -> tuple[Set[str], Set[str]]:
         """Return the number of words, the noise, and the norms or the steps of each group."""
@@ -206,12 +215,8 @@ class WordEmbeddingsMechanism(Mechanism):
 
     def is_trained_as_said(self) -> bool:
         """Tell whether the steps of a training are those of its block, and its noise has a norm."""
-        # The module imports optional packages.
-        from quietcorpus.mechanisms.users.clipped_sum import STEPS
-
         if self.groups is None:
-            norms = self.norms or {}
-            return max(norms.values(), default=0) == STEPS and norms.keys() == self._names
+            return are_norms(self.norms or {}, self.budgets)
         given, taken = self.training or {}, self.steps_taken or 0
         names = [group.name for group in self.groups]
         rate = Fraction(given["lot"], self.users)
@@ -233,21 +238,13 @@ class WordEmbeddingsMechanism(Mechanism):
                 for own, last in courses
             )
             and len(set(names)) == len(names)
-            and set(names) == self._names
+            and set(names) == names_of(self.budgets)
         )
-
-    @property
-    def _names(self) -> Set[str]:
-        """Return the names of the groups of users; one of no name, if they have no budgets."""
-        if self.budgets is None:
-            return {""}
-        return GroupBudgets.model_validate(self.budgets).of_groups.keys()
 
     def charged(self, stages: Sequence[Any]) -> Concentrated | None:
         """Return what a filter charges for the noise of counts or training, and the vocabulary."""
-        # The modules import optional packages.
+        # The module imports optional packages.
         from quietcorpus.mechanisms.accounting.dominance import dominating
-        from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
 
         noise, delta = Fraction(self.noise_multiplier), Fraction(stages[-1].delta_exact)
         courses = [
@@ -262,11 +259,7 @@ class WordEmbeddingsMechanism(Mechanism):
             if known
             else Concentrated(rho_of(noise))
         )
-        private = self.vocabulary.get("private")
-        if private is None:
-            return own
-        cost = Fraction(stages[0].epsilon_exact), Fraction(stages[0].delta_exact)
-        return own + UserVocabulary(private["words"], *cost).concentrated
+        return own + charged_for_vocabulary(self, stages)
 
     def check_files(self, output: str, card: Card) -> None:
         """Check that all files hold the same vectors, and that the index states the cost."""
@@ -290,18 +283,6 @@ class WordEmbeddingsMechanism(Mechanism):
         again = WordIndex(index.manifest, vocabulary, index.vectors, index.codes)
         for name, content in contents(again):
             yield f"{INDEX}/{name}", content
-
-
-def embedding_limits(named: bool | None) -> list[str]:
-    """Return the lines on what vectors do not hide; `named` is that of `budget_limits`."""
-    return [
-        f"{NUMBERS}, which this card states",
-        *OF_NAMES,
-        f"{WHETHER}: a corpus without a word of the vocabulary, with too many unreadable records, "
-        "or with an identifier twice, makes none",
-        "anything from whoever runs the release and sees the text",
-        *budget_limits(named),
-    ]
 
 
 def papers_figure(
@@ -340,33 +321,21 @@ def of_schedule(schedule: Schedule, until: int, lot: int) -> dict[str, Any]:
 
 def _are_solved(mechanism: WordEmbeddingsMechanism, card: Card) -> bool:
     """Tell whether noise, norms and sampling are those that a release solves for its budgets."""
-    # The modules import optional packages.
-    from quietcorpus.mechanisms.accounting.privacy_loss import Schedule
-    from quietcorpus.mechanisms.users.group_norms import GroupNorms
+    if mechanism.training is None:
+        return are_solved(mechanism, card, of_norms)
+    given, lot, until = mechanism.training, mechanism.lot or 0, mechanism.steps_taken or 0
 
-    *before, stage = (one.parameters.guarantee for one in card.budget.stages)
-    assert isinstance(stage, UserPrivacy)
-    total = card.budget.total.guarantee
-    if not isinstance(total, UserPrivacy) or total.delta not in exacts(mechanism.delta):
-        return False
-    cost = sum((one.epsilon for one in before), start=Fraction(0))
-    for budgets in spendable(mechanism.epsilon or 0, mechanism.budgets, cost):
-        if mechanism.training is None:
-            norms = GroupNorms.solved(budgets, stage.delta)
-            noise = str(norms.mechanism.noise_multiplier)
-            stated = {"noise_multiplier": noise, "norms": dict(norms.most)}
-            spent = norms.spent
-        else:
-            given, lot, until = mechanism.training, mechanism.lot or 0, mechanism.steps_taken or 0
-            leave = given["participation"] == "steps"
-            rate = Fraction(lot, mechanism.users)
-            solved = Schedule.solved(budgets, stage.delta, rate, given["steps"], leave=leave)
-            stated = of_schedule(solved, until, lot)
-            spent = {one.name: solved.spent(one, until) for one in solved.groups}
-        found = mechanism.model_dump(mode="json", include=set(stated))
-        if found == stated and stage == promised(spent, stage.delta, mechanism.budgets):
-            return True
-    return False
+    def solve(budgets: Mapping[str, Fraction], delta: Fraction) -> Solved:
+        # The module imports optional packages.
+        from quietcorpus.mechanisms.accounting.privacy_loss import Schedule
+
+        leave, rate = given["participation"] == "steps", Fraction(lot, mechanism.users)
+        solved = Schedule.solved(budgets, delta, rate, given["steps"], leave=leave)
+        return of_schedule(solved, until, lot), {
+            one.name: solved.spent(one, until) for one in solved.groups
+        }
+
+    return are_solved(mechanism, card, solve)
 
 
 def check(output: str, card: Card) -> None:
@@ -382,16 +351,8 @@ def check(output: str, card: Card) -> None:
 
 def _check_numbers(uri: str, mechanism: WordEmbeddingsMechanism, card: Card) -> None:
     """Check that the mechanism's numbers are those of the budget and of the files."""
-    total, noisy = card.budget.total, {"sgd": "training", "cooccurrence": "cooccurrences"}
-    assert isinstance(total, UserParameters)
-    if card.budget.stages[-1].stage != noisy[mechanism.method]:
-        raise InputError(f"{uri}: budget: its stages are not the mechanism's")
-    check_budgets(uri, total, mechanism.budgets)
-    most = total.epsilon if mechanism.epsilon is None else mechanism.epsilon
-    if mechanism.delta != total.delta or most < total.epsilon:
-        raise InputError(f"{uri}: mechanism: epsilon or delta is not the budget's")
-    if {file.rows for file in card.files} != {mechanism.vocabulary_size}:
-        raise InputError(f"{uri}: mechanism: vocabulary_size is not the number of words")
+    noisy = {"sgd": "training", "cooccurrence": "cooccurrences"}
+    check_total(uri, mechanism, card, noisy[mechanism.method])
     if not is_accountable():
         return
     stage = card.budget.stages[-1].parameters

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -13,29 +11,21 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.evaluation.audits.exact import epsilon_recomputed
 from quietcorpus.evaluation.audits.findings import Exact, Sampled
 from quietcorpus.evaluation.audits.lower_bound import (
-    LowerBound,
     chance_at_least,
-    epsilon_at_least,
-    gaussian_epsilon_at_least,
 )
-from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.mechanisms.accounting.guarantees import round_up
-from quietcorpus.mechanisms.accounting.privacy_loss import Group, epsilon_of, noise_multiplier_for
+from quietcorpus.mechanisms.accounting.privacy_loss import Group
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.users.clipped_sum import STEPS, ClippedSum
 from quietcorpus.mechanisms.users.sampled_users import SampledUsers, Texts
 from quietcorpus.mechanisms.users.user_training import Training, TrainingState
-from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import Corpus
-from quietcorpus.transforms.users.cooccurrence import Cooccurrences
-from quietcorpus.transforms.users.shards import pack
 
-from ...audit.inputs import SOURCE, made_up_words
-from ...audit.users import UserChanges, of_accounting, of_documents_without_part, of_group, once
+from ...audit.inputs import SOURCE
+from ...audit.users import of_accounting, of_documents_without_part, of_group, once
 from ...canaries.game import (
     Coins,
     Document,
@@ -49,11 +39,11 @@ from ...canaries.game import (
 )
 from ...card.loading import LoadedRelease
 from ...jobs.kind import Kind
-from ..histogram.checks import Selecting, any_selected, terms_selected
+from ..user_histogram.checks import counts_released, of_choice, of_longest, of_sums
+from ..user_histogram.user_corpus import UserLevelKind
 from . import user_changes as user_texts
 from .methods import CountedEmbeddingsKind, TrainedEmbeddingsKind
 from .training import STAGE
-from .user_corpus import UserCorpus, UserLevelKind
 
 _DELTA = Fraction(1, 100)
 """The delta of audits by draws: at the release's own, events that tell users apart are not seen."""
@@ -83,14 +73,14 @@ def of_trained(kind: TrainedEmbeddingsKind) -> list[Exact | Sampled]:
     return [
         *of_choice(kind.corpus),
         *(
-            _of_longest("a user's update", changes, group.name, number)
+            of_longest("a user's update", changes, group.name, number)
             for number, group in enumerate(schedule.groups)
             if group.rate and group.steps
         ),
         of_documents_without_part("updates", changes),
         *of_sampling(kind),
         *of_accounting(kind.spendings[-1].guarantee, courses),
-        _of_sums(
+        of_sums(
             "a step's sums",
             ClippedSum(schedule.noise_multiplier),
             lambda: whole,
@@ -105,51 +95,16 @@ def of_counted(kind: CountedEmbeddingsKind) -> list[Exact | Sampled]:
     used = [(number, name) for number, (name, most) in enumerate(kind.norms.most.items()) if most]
     return [
         *of_choice(kind.corpus),
-        *(_of_longest("a user's counts", changes, name, number) for number, name in used),
+        *(of_longest("a user's counts", changes, name, number) for number, name in used),
         of_documents_without_part("counts", changes),
         *of_accounting(kind.spendings[-1].guarantee, once(kind.norms)),
-        _of_sums(
+        of_sums(
             "the counts",
             kind.norms.mechanism,
             lambda: changes.telling(used[-1][0], _NUMBERS),
             partial(counts_released, kind.counting),
         ),
     ]
-
-
-def _of_longest(name: str, changes: UserChanges, group: str, number: int) -> Exact:
-    """Return the audit of what a group's users add to exact sums."""
-    return Exact(
-        f"{name}{of_group(group)}",
-        1.0,
-        "The figure is the length of what a user adds to the exact sums of a job, in units of the "
-        "norm of the group: the largest of users of few and of many documents, in several files "
-        "and splits, and of one whose documents name several groups.",
-        lambda: changes.largest(number),
-    )
-
-
-def _of_sums(
-    name: str,
-    mechanism: ClippedSum,
-    change: Callable[[], npt.NDArray[np.int64]],
-    draw: Callable[[npt.NDArray[np.int64], int], npt.NDArray[np.int64]],
-) -> Sampled:
-    """Return the audit of noisy sums with and without what a user adds to them, (1, n)."""
-
-    def find(draws: int, level: float) -> LowerBound:
-        present = change()[0]
-        absent = np.zeros_like(present)
-        return gaussian_epsilon_at_least(draw, absent, present, draws, level, float(_DELTA))
-
-    return Sampled(
-        f"{name}, with and without a user",
-        round_up(epsilon_of(Fraction(1), mechanism.noise_multiplier, 1, _DELTA)),
-        "Sums were released with and without what a user of the largest norm adds to them; this "
-        f"is what one such release costs at a delta of {float(_DELTA):g}, by Gaussian noise.",
-        find,
-        delta=round_up(_DELTA),
-    )
 
 
 def of_sampling(kind: TrainedEmbeddingsKind) -> list[Exact | Sampled]:
@@ -211,102 +166,6 @@ def _sampler(
     texts = Texts(addresses, numbers, nothing, nothing[:1], np.empty(0, dtype=np.int32))
     stream = ReleaseKey.fresh().stage(STAGE, 1, run=SOURCE)
     return SampledUsers(texts, groups, kind.training.settings, stream)
-
-
-def of_choice(corpus: UserCorpus) -> list[Exact | Sampled]:
-    """Return audits of a vocabulary that users chose: its noise, and words of one user alone."""
-    selection = corpus.selection
-    if selection is None:
-        return []
-    changes = user_texts.of_weights(corpus, selection)
-    chosen = Selecting(selection, corpus.tokenizer, {"users": corpus.users.stage_parameters})
-    noise = selection.noise.deviation / STEPS
-    needed = noise_multiplier_for(selection.epsilon, selection.delta / 2, Fraction(1), 1)
-    words = min(selection.words, _WORDS_AT_MOST)
-    # Half a deviation below the threshold: of rarer events, delta would hide more of the ratio.
-    weight = selection.threshold - int(needed * STEPS / 2)
-    return [
-        *(
-            _of_longest("vocabulary: a user's weights", changes, name, number)
-            for number, name in enumerate(corpus.users.groups)
-        ),
-        Exact(
-            "vocabulary: words of a user",
-            selection.words,
-            "The figure is how many words a user adds weight to, who has many more.",
-            lambda: changes.most_numbers,
-        ),
-        of_documents_without_part("vocabulary: weights", changes),
-        Exact(
-            "vocabulary: words of both corpora",
-            round_up(selection.epsilon),
-            "A lower bound of what the noise on users' weights costs was computed by the privacy "
-            "loss distribution.",
-            partial(epsilon_recomputed, 1.0, float(noise), 1, float(selection.delta / 2)),
-            round_up(selection.delta / 2),
-        ),
-        Exact(
-            "vocabulary: words of one user (delta)",
-            round_up(selection.delta / 2),
-            "The figures are deltas: the chance that any of a user's own words reaches the "
-            "threshold, by the law that the sampler draws by.",
-            partial(choice_delta, selection),
-            round_up(selection.delta / 2),
-        ),
-        Sampled(
-            "vocabulary: words of one user, selected (delta)",
-            round_up(selection.delta / 2),
-            f"The figures are deltas: how often any of the {words} words that one user alone has "
-            "was released.",
-            partial(
-                chance_at_least,
-                partial(any_selected, chosen, words, selection.weight(words)),
-            ),
-            round_up(selection.delta / 2),
-        ),
-        Sampled(
-            "vocabulary: a word with and without a user",
-            round_up(epsilon_of(Fraction(1), needed, 1, _DELTA)),
-            "A word was selected or not, of a weight below the threshold and of a user's less; "
-            f"this is what one such choice costs at a delta of {float(_DELTA):g}.",
-            partial(
-                epsilon_at_least,
-                partial(terms_selected, chosen, 1),
-                weight,
-                weight - selection.weight(1),
-                delta=float(_DELTA),
-            ),
-            round_up(_DELTA),
-        ),
-    ]
-
-
-def choice_delta(selection: UserVocabulary) -> float:
-    """Compute the largest chance, over word counts, that a user's own words reach the threshold."""
-    law = selection.noise.law
-
-    def chance(words: int) -> Fraction:
-        beyond = law.tail(selection.threshold - selection.weight(words), _TAIL_BITS)[1]
-        return words * Fraction(beyond, 1 << _TAIL_BITS)
-
-    return float(max(chance(words) for words in range(1, selection.words + 1)))
-
-
-def counts_released(
-    counting: Cooccurrences, sums: npt.NDArray[np.int64], count: int
-) -> npt.NDArray[np.int64]:
-    """Release zero counts and these, int64 (n,), `count` times: int64 (count, 2 n)."""
-    both = np.concatenate([np.zeros_like(sums), sums])
-    at_once = _CELLS // len(both)
-    parts = []
-    for start in range(0, count, at_once):
-        given = np.tile(both, min(at_once, count - start))
-        words = math.isqrt(2 * len(given)) + 1
-        vocabulary = Vocabulary(list(itertools.islice(made_up_words(), words)))
-        cells = np.arange(len(given), dtype=np.int64)
-        noisy = counting.noisy(0, pack((cells, given)), vocabulary, ReleaseKey.fresh())
-        parts.append(noisy[: len(given)].reshape(-1, len(both)))
-    return np.concatenate(parts)
 
 
 def step_released(

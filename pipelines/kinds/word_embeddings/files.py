@@ -17,6 +17,7 @@ from quietcorpus.indexes.vectors.word2vec import as_binary, as_text
 from quietcorpus.indexes.words.word_index import contents
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.errors import NoisyOutcome
+from quietcorpus.transforms.run_files import staged_table
 from quietcorpus.transforms.shards import Written, write_content, write_tables
 from quietcorpus.transforms.vocabulary import vocabulary_table
 
@@ -25,6 +26,13 @@ from ...card import statements
 from ...prepare import word_index
 from ...storage import layout
 from ...storage.layout import BINARY, INDEX, TABLE, TEXT
+
+
+def words_in(files: Sequence[Written], key: ReleaseKey) -> list[str]:
+    """Read the words of the vocabulary that the pipeline wrote."""
+    (table,) = (file for file in files if file.path == layout.VOCABULARY)
+    words: list[str] = staged_table(table, key)["term"].to_pylist()
+    return words
 
 
 def write_embeddings(

@@ -41,7 +41,7 @@ from quietcorpus.transforms.vocabulary import load
 from ...card import model as card
 from ...card import statements
 from ...card.costs import ACCOUNTANTS
-from ...card.weakness import Weakness, of_left_out
+from ...card.weakness import Weakness, of_left_out, of_noise
 from ...environment import process
 from ...environment.version import versions_of
 from ...jobs.job import Job
@@ -50,14 +50,42 @@ from ...storage import files as storage
 from ...storage import layout
 from ...storage.files import rows_of
 from ...storage.layout import TABLE
+from ..user_histogram.card import user_limits
+from ..user_histogram.user_corpus import UserCorpus, UserLevelKind
 from .card import LEAST_ON_NOISE, of_schedule, papers_figure
+from .files import words_in, write_embeddings
 from .spec import TrainingSpec, WordEmbeddingsSpec
 from .training import PublicStart, TrainingRun
-from .user_corpus import UserCorpus, UserLevelKind, words_in
 
 
 @dataclass(frozen=True)
-class CountedEmbeddingsKind(UserLevelKind):
+class EmbeddingsKind(UserLevelKind):
+    """Word embeddings by either method."""
+
+    @property
+    def spec(self) -> WordEmbeddingsSpec:
+        """Return the mechanism block."""
+        assert isinstance(self.corpus.spec, WordEmbeddingsSpec)
+        return self.corpus.spec
+
+    def refuse_few(self) -> None:
+        """Raise InputError if users are too few for the noise, unless the spec accepts that."""
+        for said, remedy, _ in of_noise(self.spec.users, self.on_noise, self.least_on_noise):
+            if self.spec.few_users is None:
+                raise InputError(f"mechanism.users: {said}; {remedy}, or say `few_users: accept`")
+
+    def write_vectors(
+        self, job: Job, words: Sequence[str], vectors: npt.NDArray[np.float32]
+    ) -> list[Written]:
+        """Write the vectors of the words, float32 (n, d), in every form."""
+        promise = statements.guarantee(self.cost, [], self.artefacts)
+        return write_embeddings(
+            words, vectors, promise, self.corpus.tokenizer, job.staging, job.key()
+        )
+
+
+@dataclass(frozen=True)
+class CountedEmbeddingsKind(EmbeddingsKind):
     """The kind `word-embeddings` by `method: cooccurrence`, with its noise and norms computed."""
 
     norms: GroupNorms
@@ -103,9 +131,11 @@ class CountedEmbeddingsKind(UserLevelKind):
     @property
     def counting(self) -> Cooccurrences:
         """Return the parameters of the counts and of their noise."""
-        users, window = self.corpus.users, self.corpus.spec.window
+        users = self.corpus.users
         most = tuple(self.norms.most[name] for name in users.groups)
-        return Cooccurrences(window, most, self.norms.mechanism, users)
+        return Cooccurrences(
+            window=self.spec.window, most=most, mechanism=self.norms.mechanism, users=users
+        )
 
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:
         """Add the job to a pipeline, without the factorisation, which is the launcher's."""
@@ -133,8 +163,8 @@ class CountedEmbeddingsKind(UserLevelKind):
         if len(counts) != cells_of(len(words)):
             raise StageError("the engine lost or doubled a block of counts; run again")
         deviation = float(self.norms.mechanism.deviation)
-        found = factorise(counts, deviation, len(words), self.corpus.spec.dimensions)
-        dimensions = self.corpus.spec.dimensions
+        found = factorise(counts, deviation, len(words), self.spec.dimensions)
+        dimensions = self.spec.dimensions
         if found.supported.sum() < 2:
             raise NoisyOutcome(
                 "mechanism.vocabulary: no pair of its words stands out of the noise; give fewer "
@@ -173,14 +203,14 @@ class CountedEmbeddingsKind(UserLevelKind):
             "norms": dict(self.norms.most),
             "software": self.computing,
         }
-        return Account(spendings, total, resolved, self.corpus.not_protected)
+        return Account(spendings, total, resolved, user_limits(self.corpus.named))
 
 
 _LARGEST_MODEL = 1 << 26
 
 
 @dataclass(frozen=True)
-class TrainedEmbeddingsKind(UserLevelKind):
+class TrainedEmbeddingsKind(EmbeddingsKind):
     """The kind `word-embeddings` by `method: sgd`, with its noise and sampling rates computed."""
 
     given: TrainingSpec
@@ -211,7 +241,7 @@ class TrainedEmbeddingsKind(UserLevelKind):
         given = spec.training
         assert given is not None
         assert given.lot is not None
-        start = _start(given, corpus)
+        start = _start(given, corpus, spec.dimensions)
         try:
             schedule = Schedule.solved(
                 corpus.budgets,
@@ -273,7 +303,7 @@ class TrainedEmbeddingsKind(UserLevelKind):
 
     def finish(self, job: Job, files: Sequence[Written]) -> Sequence[Written]:
         words = words_in(files, job.key())
-        _refuse_large(len(words), self.corpus.spec.dimensions, NoisyOutcome)
+        _refuse_large(len(words), self.spec.dimensions, NoisyOutcome)
         shards = sorted((f for f in files if f.path.startswith(f"{SHARDS}/")), key=lambda f: f.path)
         course = TrainingRun(
             self.training,
@@ -300,7 +330,7 @@ class TrainedEmbeddingsKind(UserLevelKind):
     @property
     def training(self) -> Training:
         """Return the settings of the training steps."""
-        spec, given = self.corpus.spec, self.given
+        spec, given = self.spec, self.given
         settings = SkipGram(spec.dimensions, spec.window, given.negatives, given.clip)
         noise = ClippedSum(self.schedule.noise_multiplier)
         return Training(settings, noise, float(self.lot), given.learning_rate)
@@ -324,7 +354,8 @@ class TrainedEmbeddingsKind(UserLevelKind):
             "vocabulary_size": rows_of(files, TABLE),
             "software": self._software,
         }
-        return Account(spendings, total, resolved, self.corpus.not_protected, self._papers_figure())
+        limits = user_limits(self.corpus.named)
+        return Account(spendings, total, resolved, limits, self._papers_figure())
 
     def _papers_figure(self) -> card.PapersFigure:
         schedule = self.schedule
@@ -334,11 +365,11 @@ class TrainedEmbeddingsKind(UserLevelKind):
         )
 
 
-def _start(given: TrainingSpec, corpus: UserCorpus) -> PublicStart | None:
+def _start(given: TrainingSpec, corpus: UserCorpus, dimensions: int) -> PublicStart | None:
     if given.start is None:
         return None
     words = load(corpus.public, corpus.tokenizer).terms.to_pylist() if corpus.public else None
-    return PublicStart.resolve(given.start, corpus.spec.dimensions, words)
+    return PublicStart.resolve(given.start, dimensions, words)
 
 
 def _refuse_large(words: int, dimensions: int, refusal: type[InputError] = InputError) -> None:

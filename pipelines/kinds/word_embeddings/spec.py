@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     Field,
@@ -19,16 +19,11 @@ from ...schema.blocks import (
     PublicVectors,
     TokenizerSpec,
     UserVocabularySpec,
-    budgets_key,
-    refuse_text,
-    require_one_budget,
     unless_given,
-    user_columns,
 )
-from ...schema.mechanism import MechanismSpec
 from ...schema.values import Column, Count, Delta, Epsilon, Strict, at_most, of_key, one_of
+from ..user_histogram.spec import MOST_TOKENS, UserLevelSpec
 
-MOST_TOKENS = 10_000  # of a user: training holds all pairs of their words in memory
 MOST_DIMENSIONS = 1_024
 MOST_STEPS = 1_000_000
 _SHARE = 10
@@ -102,7 +97,7 @@ class TrainingSpec(Strict):
         return unless_given(dump(self), "start")
 
 
-class WordEmbeddingsSpec(MechanismSpec):
+class WordEmbeddingsSpec(UserLevelSpec):
     """`kind: word-embeddings`."""
 
     model_config = one_of("epsilon", "budgets")
@@ -141,11 +136,7 @@ class WordEmbeddingsSpec(MechanismSpec):
     ] = None
     training: Annotated[TrainingSpec | None, Field(description="for `method: sgd` alone")] = None
     tokenizer: TokenizerSpec = "unicode-words-v2"
-
-    @model_validator(mode="after")
-    def _one_budget(self) -> WordEmbeddingsSpec:
-        require_one_budget(self.epsilon, self.budgets)
-        return self
+    what: ClassVar[str] = "word embeddings"
 
     @model_validator(mode="after")
     def _of_the_method(self) -> WordEmbeddingsSpec:
@@ -167,52 +158,13 @@ class WordEmbeddingsSpec(MechanismSpec):
         lot = given.lot or max(1, self.users // _SHARE)
         return self.model_copy(update={"training": given.model_copy(update={"lot": lot})})
 
-    @model_validator(mode="after")
-    def _enough_for_the_vocabulary(self) -> WordEmbeddingsSpec:
-        private = self.vocabulary.private
-        if private is None:
-            return self
-        given = self.budgets.of_groups if self.budgets else {"": self.epsilon or private.epsilon}
-        for name, epsilon in given.items():
-            if epsilon <= private.epsilon:
-                key = f"{self.key}.{name}" if self.budgets and self.budgets.epsilon else self.key
-                raise of_key(
-                    key,
-                    f"{float(epsilon):g} is not more than the {float(private.epsilon):g} "
-                    "that the private vocabulary costs; raise it, or lower "
-                    "vocabulary.private.epsilon",
-                )
-        if self.delta <= private.delta:
-            raise of_key(
-                "delta",
-                f"{float(self.delta):g} is not more than the {float(private.delta):g} that "
-                "the private vocabulary costs; raise it, or lower vocabulary.private.delta",
-            )
-        return self
-
-    @property
-    def key(self) -> str:
-        """Return the key of the budgets in this block."""
-        return budgets_key(self.budgets)
-
-    @property
-    def columns(self) -> list[tuple[str, str]]:
-        """Return the columns that are read besides the text, each with its key."""
-        return user_columns(self.user, self.budgets)
-
     @property
     def resumable(self) -> bool:
         """Return whether vectors are trained step by step."""
         return self.method is EmbeddingMethod.SGD
 
-    def check_columns(self, text: str, keep: Sequence[str]) -> None:
-        """Refuse kept columns, and a column of users or groups that is the text."""
-        if keep:
-            raise of_key("input.keep", "word embeddings have no rows of documents; drop it")
-        refuse_text(self.columns, text)
-
     def sources(self) -> Iterator[tuple[str, str]]:
         """Yield the public vocabulary and the vectors of the start, if there are any."""
-        yield from self.vocabulary.sources()
+        yield from super().sources()
         if self.training and self.training.start:
             yield "training.start.public", self.training.start.public

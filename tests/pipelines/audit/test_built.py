@@ -21,7 +21,7 @@ from quietcorpus.mechanisms.votes.votes import Votes
 from quietcorpus.pipelines.audit import built
 from quietcorpus.pipelines.kinds.histogram import checks as histogram
 from quietcorpus.pipelines.kinds.public_texts import checks as public_texts
-from quietcorpus.pipelines.kinds.word_embeddings import user_changes
+from quietcorpus.pipelines.kinds.user_histogram import user_changes
 from quietcorpus.pipelines.kinds.word_embeddings.spec import WordEmbeddingsSpec
 from quietcorpus.pipelines.runners.engine import Engine
 from quietcorpus.pipelines.terminal.progress import Observer, Steps
@@ -71,7 +71,7 @@ def test_a_job_has_several_bundles(tmp_path: Path) -> None:
     [
         (Votes(2, Fraction(1), Fraction(1, 10**6)), public_texts._silent),
         (PureVotes(2, Fraction(1)), public_texts._silent),
-        (ClippedSum(Fraction(1)), lambda own: built.silent(own, user_changes._SilentSum)),
+        (ClippedSum(Fraction(1)), lambda own: built.silent(own, user_changes.SilentSum)),
         (Histogram(3, Fraction(1)), lambda own: built.silent(own, histogram._Silent)),
     ],
     ids=lambda own: type(own).__name__,

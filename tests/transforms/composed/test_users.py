@@ -19,7 +19,7 @@ from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
 from quietcorpus.transforms.composed import users as module
 from quietcorpus.transforms.reading.documents import Documents
 from quietcorpus.transforms.sums import OfRows
-from quietcorpus.transforms.users import cooccurrence, user_vocabulary
+from quietcorpus.transforms.users import clipped_sums, user_vocabulary
 from quietcorpus.transforms.users.cooccurrence import Cooccurrences
 from quietcorpus.transforms.users.shards import unpack
 from quietcorpus.transforms.users.user_vocabulary import BoundWords
@@ -27,7 +27,9 @@ from quietcorpus.transforms.users.users import NO_BUDGET, BoundedUsers, BoundSha
 
 WORDS = Vocabulary(["alpha", "beta", "delta", "gamma"])
 USERS = BoundedUsers("by", "plan", ("least", "most"), tokens=20)
-COUNTING = Cooccurrences(5, (100, STEPS), ClippedSum(Fraction(1)), USERS)
+COUNTING = Cooccurrences(
+    window=5, most=(100, STEPS), mechanism=ClippedSum(Fraction(1)), users=USERS
+)
 ROWS = [
     ("anna", "most", "alpha beta " * 9),
     ("anna", "least", ""),
@@ -83,7 +85,7 @@ def test_every_document_of_a_user_names_a_group(size: int) -> None:
     digests = USERS.digests(documents, key)
     named = [shares[digests[row] or b""][0][0] for row in (0, 2, 4)]
     assert named == [0, NO_BUDGET, 1]
-    count = cooccurrence._CountPairs(COUNTING, lambda: key, OfRows())
+    count = clipped_sums._SumShard(COUNTING, lambda: key, OfRows())
     ((number, (sums, held)),) = count.process((0, shares.items()), WORDS)
     assert number == 0
     assert held[0] == len(ROWS)

@@ -32,7 +32,7 @@ from quietcorpus.transforms.errors import InputError, NoisyOutcome, StageError
 from quietcorpus.transforms.reading.parquet_files import table_in
 from quietcorpus.transforms.shards import Written, staged_content
 from quietcorpus.transforms.sums import OfParts
-from quietcorpus.transforms.users import cooccurrence as module
+from quietcorpus.transforms.users import clipped_sums as module
 from quietcorpus.transforms.users.cooccurrence import (
     FOLDER,
     MOST_WORDS,
@@ -47,7 +47,10 @@ ALPHA = 1e-6
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 SIZE = 2500  # 3,126,250 pairs: one block of 2^21, and about half of another
 COUNTING = Cooccurrences(
-    5, (100, STEPS), ClippedSum(Fraction(1)), BoundedUsers("user", tokens=1_000)
+    window=5,
+    most=(100, STEPS),
+    mechanism=ClippedSum(Fraction(1)),
+    users=BoundedUsers("user", tokens=1_000),
 )
 Listed = list[tuple[bytes, Share]]
 
@@ -287,7 +290,7 @@ def test_sums_held_are_added_up_now_and_then(held: int, monkeypatch: pytest.Monk
     monkeypatch.setattr(module, "summed", counted)
     monkeypatch.setattr(module, "_CELLS_HELD", held)
     words = vocabulary_of(400)
-    outputs = module._CountPairs(COUNTING, lambda: key, OfParts(1)).process((0, users), words)
+    outputs = module._SumShard(COUNTING, lambda: key, OfParts(1)).process((0, users), words)
     ((block, (sums, shards)),) = outputs
     assert (block, shards) == (0, (0,))
     found = np.zeros(cells_of(400), dtype=np.int64)
@@ -313,12 +316,12 @@ def test_what_the_engine_doubles_is_refused(tmp_path: Path) -> None:
 
 def test_what_the_engine_loses_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # A shard of users. Kills: counts of whichever users came.
-    count = module._CountPairs.process
+    count = module._SumShard.process
 
     def lossy(self: Any, shard: Any, vocabulary: Vocabulary) -> Any:
         return count(self, shard, vocabulary) if shard[0] != 1 else ()
 
-    monkeypatch.setattr(module._CountPairs, "process", lossy)
+    monkeypatch.setattr(module._SumShard, "process", lossy)
     with pytest.raises(Exception, match="the engine lost a part: 2 of 3 are there"):
         released(users_of(9, 50), key_of(), tmp_path, 50)
 
@@ -332,4 +335,4 @@ def test_a_vocabulary_of_too_many_pairs_is_refused() -> None:
     with pytest.raises(InputError, match=r"mechanism\.vocabulary: 20001 words have too many pairs"):
         refuse_large(MOST_WORDS + 1)
     with pytest.raises(NoisyOutcome):
-        list(module._CountPairs(COUNTING, key_of, OfParts(1)).process((0, []), many))
+        list(module._SumShard(COUNTING, key_of, OfParts(1)).process((0, []), many))

@@ -25,7 +25,7 @@ from quietcorpus.mechanisms.users.clipped_sum import STEPS
 from quietcorpus.mechanisms.users.cooccurrence import cells_of
 from quietcorpus.transforms.composed import reading, users
 from quietcorpus.transforms.errors import InputError
-from quietcorpus.transforms.users import cooccurrence
+from quietcorpus.transforms.users import clipped_sums, cooccurrence
 from quietcorpus.transforms.users.shards import Sums, pack, unpack
 from quietcorpus.transforms.users.user_vocabulary import BoundWords, UserWords, weights_of
 from quietcorpus.transforms.users.users import BoundedUsers, BoundShare, Share, counts, shares_of
@@ -157,7 +157,7 @@ def test_a_private_vocabulary_is_the_users_own(tmp_path: Path, made_of: Any, doc
     assert "zqx" not in json.dumps(found)
 
 
-class _FailsOnce(cooccurrence._CountPairs):
+class _FailsOnce(clipped_sums._SumShard):
     """Fails once, when its work is done."""
 
     failed = Path()
@@ -185,7 +185,7 @@ def test_neither_order_nor_batches_nor_retries_show(
         again = run(tmp_path / str(size), own[::-1], made_of(), bundle_repeat=size % 2)
         assert again["rows"] == whole
     monkeypatch.setattr(_FailsOnce, "failed", tmp_path / "failed")
-    monkeypatch.setattr(cooccurrence, "_CountPairs", _FailsOnce)
+    monkeypatch.setattr(clipped_sums, "_SumShard", _FailsOnce)
     retried = run(tmp_path / "retried", own, made_of(), BundleBasedDirectRunner())
     assert (tmp_path / "failed").exists()
     assert retried["rows"] == whole
@@ -315,7 +315,7 @@ def test_a_user_changes_sums_by_no_more_than_the_norm(
 ) -> None:
     """With all documents, and with none. The planted fault is the negative control."""
     if fault:
-        monkeypatch.setattr(cooccurrence, "clipped", unclipped)
+        monkeypatch.setattr(clipped_sums, "clipped", unclipped)
     one = {"product": "heavy", "secret": "gold"}
     heavy = [row | one | {"number": row["number"] + 1000} for row in docs[:15]]
     for name, rows in (("with", [*docs[:15], *heavy]), ("without", docs[:15])):

@@ -1,4 +1,4 @@
-"""The parts that both methods of word embeddings share: users, vocabulary, files and limits."""
+"""The parts that the kinds share which count users' words: users, vocabulary and limits."""
 
 from __future__ import annotations
 
@@ -9,18 +9,15 @@ from fractions import Fraction
 from typing import ClassVar
 
 import apache_beam as beam
-import numpy as np
-import numpy.typing as npt
 
 from quietcorpus.indexes.tokens.tokenizers import Tokenizer
 from quietcorpus.mechanisms.accounting.filters import Concentrated
 from quietcorpus.mechanisms.accounting.guarantees import Spending, UserPrivacy, compose
-from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.identifiers import TAG
-from quietcorpus.transforms.run_files import WriteRunFiles, WriteTables, staged_table
+from quietcorpus.transforms.run_files import WriteRunFiles, WriteTables
 from quietcorpus.transforms.shards import TALLIES, Tally, Written
 from quietcorpus.transforms.users.shards import shards_for
 from quietcorpus.transforms.users.user_vocabulary import UserVocabularyOfSplits
@@ -36,10 +33,7 @@ from ...jobs.kind import Kind
 from ...jobs.notices import require_rule
 from ...jobs.user_budgets import BudgetedUsers
 from ...schema.blocks import tokenizer_of
-from ...storage import layout
-from .card import embedding_limits
-from .files import write_embeddings
-from .spec import WordEmbeddingsSpec
+from .spec import UserLevelSpec
 
 
 @dataclass(frozen=True)
@@ -54,14 +48,14 @@ class UserCorpus(BudgetedUsers):
         tokenizer: the tokeniser of the texts.
     """
 
-    spec: WordEmbeddingsSpec
+    spec: UserLevelSpec
     public: FileSource | None
     selection: UserVocabulary | None
     size: int | None
     tokenizer: Tokenizer
 
     @classmethod
-    def resolve(cls, spec: WordEmbeddingsSpec) -> UserCorpus:
+    def resolve(cls, spec: UserLevelSpec) -> UserCorpus:
         """Find the vocabulary; raises InputError if it cannot be used."""
         tokenizer = tokenizer_of(spec.tokenizer)
         private = spec.vocabulary.private
@@ -146,22 +140,15 @@ class UserCorpus(BudgetedUsers):
         return [*before, Spending(stage, self.promise(spent))]
 
     @property
-    def not_protected(self) -> list[str]:
-        """Return what a reader may learn."""
+    def named(self) -> bool | None:
+        """Return whether budgets are of groups by name; None if users have none of their own."""
         budgets = self.spec.budgets
-        return embedding_limits(None if budgets is None else bool(budgets.epsilon))
-
-
-def words_in(files: Sequence[Written], key: ReleaseKey) -> list[str]:
-    """Read the words of the vocabulary that the pipeline wrote."""
-    (table,) = (file for file in files if file.path == layout.VOCABULARY)
-    words: list[str] = staged_table(table, key)["term"].to_pylist()
-    return words
+        return None if budgets is None else bool(budgets.epsilon)
 
 
 @dataclass(frozen=True)
 class UserLevelKind(Kind):
-    """A kind that protects whole users, by either method.
+    """A kind that protects whole users, whose words are counted.
 
     Attributes:
         corpus: the users and their vocabulary.
@@ -182,13 +169,6 @@ class UserLevelKind(Kind):
     @abstractmethod
     def spendings(self) -> list[Spending[UserPrivacy]]:
         """Return the cost of each stage."""
-
-    def refuse_few(self) -> None:
-        """Raise InputError if users are too few for the noise, unless the spec accepts that."""
-        spec = self.corpus.spec
-        for said, remedy, _ in of_noise(spec.users, self.on_noise, self.least_on_noise):
-            if spec.few_users is None:
-                raise InputError(f"mechanism.users: {said}; {remedy}, or say `few_users: accept`")
 
     @property
     def passes(self) -> int:
@@ -232,12 +212,3 @@ class UserLevelKind(Kind):
 
     def noticed(self, tally: Tally) -> Sequence[str]:
         return notices.noticed_of_list(self.corpus.public, tally.frequent)
-
-    def write_vectors(
-        self, job: Job, words: Sequence[str], vectors: npt.NDArray[np.float32]
-    ) -> list[Written]:
-        """Write the vectors of the words, float32 (n, d), in every form."""
-        promise = statements.guarantee(self.cost, [], self.artefacts)
-        return write_embeddings(
-            words, vectors, promise, self.corpus.tokenizer, job.staging, job.key()
-        )

@@ -1,0 +1,71 @@
+"""Counts of the words that users use, to which each user has added a vector of bounded length.
+
+A user's words are clipped in L2 and not cut to a number of them: of n words beyond the bound each
+counts sqrt(items / n), where a choice at random would leave items / n of it for the same noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..words.word_pairs import Words
+from .clipped_sum import STEPS
+
+Terms = npt.NDArray[np.int64]
+"""Numbers of words in a vocabulary."""
+
+
+@dataclass(frozen=True)
+class WordCounts:
+    """What a user adds to the counts of words, and the counts of noisy sums.
+
+    `items` distinct words of a user count in full, each up to `weight` times.
+
+    Guarantee:
+        A user's `values`, clipped by `clipped_sum.clipped` to whole numbers of a norm, add at most
+        that norm in L2 to exact sums, in integers, whatever the user wrote.
+        Noisy sums of them by `clipped_sum.ClippedSum` have its guarantee, for a norm of STEPS.
+        Counts are a function of noisy sums and of `items` and `weight`: post-processing.
+
+    Raises ValueError if one of the two is below 1.
+    """
+
+    items: int
+    weight: int
+
+    def __post_init__(self) -> None:
+        if min(self.items, self.weight) < 1:
+            raise ValueError("a user contributes at least one word, once")
+
+    @property
+    def norm(self) -> float:
+        """Return the clipping norm: the L2 norm of `items` words of `weight`, as counts."""
+        return self.weight * math.sqrt(self.items)
+
+    def values(self, texts: Sequence[Words]) -> tuple[Terms, npt.NDArray[np.float64]]:
+        """Return a user's distinct words, ascending, and their counts in units of the norm.
+
+        `texts` are arrays of term numbers; float64 of the same length comes out.
+        """
+        listed, found = np.unique(
+            np.concatenate([*texts, np.empty(0, np.int32)]), return_counts=True
+        )
+        return listed.astype(np.int64), np.minimum(found, self.weight) / self.norm
+
+    def counts(self, sums: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the counts of noisy sums, int64 of the same shape, to the nearest whole number."""
+        # Products and square roots of floats are rounded alike on all machines.
+        found: npt.NDArray[np.int64] = np.rint(sums * (self.norm / STEPS)).astype(np.int64)
+        return found
+
+    def deviation(self, noise_multiplier: float) -> float:
+        """Return the standard deviation of a count's noise, which rounding raises by 1/12 squared.
+
+        A count of a user's words that were not clipped is off by that alone.
+        """
+        return noise_multiplier * self.norm

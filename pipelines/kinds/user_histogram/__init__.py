@@ -1,0 +1,1 @@
+"""`kind: histogram` with `user`: counts of words under a budget for each user."""

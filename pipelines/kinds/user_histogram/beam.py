@@ -1,0 +1,135 @@
+"""How often users use each word, in a pipeline that others compose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import apache_beam as beam
+
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
+from quietcorpus.transforms.vocabulary import KeySource, listed
+
+from ...compose.base import OnErrors, Released, RowsArguments
+from ...compose.rows import Read
+from ..histogram.beam import OfVocabulary, vocabulary_rows
+
+if TYPE_CHECKING:  # their modules need the extra `embeddings`
+    from .counts import UserHistogramKind
+    from .user_corpus import UserCorpus
+
+
+def vocabulary_of(
+    found: Read, corpus: UserCorpus, key: KeySource, label: str
+) -> beam.PCollection[Vocabulary]:
+    """Add the vocabulary to a graph: a public list, or one that users select from the rows."""
+    if corpus.selection is None:
+        return listed(found.documents.pipeline, corpus.public, corpus.tokenizer)
+    # This module imports optional packages.
+    from quietcorpus.transforms.composed.users import UserVocabularyOfRows
+
+    return found.documents | "vocabulary" >> UserVocabularyOfRows(
+        corpus.users,
+        corpus.selection,
+        found.fields.id,
+        key,
+        corpus.shards,
+        found.identified,
+        f"{label}: vocabulary.private",
+        corpus.tokenizer,
+    )
+
+
+class ReleaseUserHistogram(OfVocabulary):
+    """A PTransform that counts the words of users, as `kind: histogram` with `user` does.
+
+    Out come rows with `term_id`, `term` and `weight`, a row for each term of the vocabulary. The
+    noise is bound to all rows of the input: another corpus, or another state of this one, has
+    independent noise, even under the same release id.
+
+    Guarantee:
+        Whether a user takes part with all rows, or with none, is hidden, as the card states it.
+        An id that occurs twice in the input fails the job, and no row is released.
+        Where the engine repeats an earlier step and that makes a row anew, all counts are drawn
+        anew, and a reader of both draws has two releases.
+    """
+
+    _kind: UserHistogramKind
+
+    def __init__(
+        self,
+        release: str,
+        *,
+        user: str,
+        users: int,
+        delta: float,
+        vocabulary: Mapping[str, Any],
+        epsilon: float | None = None,
+        budgets: Mapping[str, Any] | None = None,
+        contributions: Mapping[str, int] | None = None,
+        tokenizer: str | Mapping[str, Any] | None = None,
+        text: str = "text",
+        id: str = "id",
+        errors: OnErrors = "raise",
+        accept: Sequence[str] = (),
+    ) -> None:
+        """Check the arguments, and find the master key, the vocabulary and the noise.
+
+        Args:
+            release: the id of the release.
+            user: the field that names a row's user, a string, bytes or a number; a row whose user
+                is null or "" contributes nothing.
+            users: about how many users there are, a public number.
+            delta: well below 1 / users.
+            vocabulary: `{"public": PATH}`, or `{"private": {"epsilon": ..., "delta": ...,
+                "words": ...}}`.
+            epsilon: the budget of every user, in all.
+            budgets: a budget for each group of users, as in a spec; give exactly one of the two.
+            contributions: the most that a user adds, `{"items": ..., "weight": ..., "tokens":
+                ...}`; 100 words, once each, of 1,000 unless given.
+            tokenizer: the rule that finds words, as in a spec; `unicode-words-v2` unless given.
+            text: the field of the text.
+            id: the field of the id, a string, bytes or a whole number, unique in the input.
+            errors: what a row does whose text or id is null or unreadable: fail the job, or go to
+                the output `errors`.
+            accept: what is refused unless it is named here, as in a spec.
+
+        Raises:
+            InputError: anything that a person can fix, also as the transform is applied.
+        """
+        super().__init__(
+            "histogram",
+            RowsArguments(release=release, text=text, id=id, errors=errors, accept=accept),
+            user=user,
+            users=users,
+            delta=delta,
+            vocabulary=vocabulary,
+            epsilon=epsilon,
+            budgets=budgets,
+            contributions=contributions,
+            tokenizer=tokenizer,
+        )
+
+    @property
+    def _size(self) -> int | None:
+        return self._kind.corpus.size
+
+    def expand(self, rows: beam.PCollection) -> Released:
+        # These modules import optional packages.
+        from quietcorpus.transforms.composed.users import UserSumsOfRows
+        from quietcorpus.transforms.users.word_counts import NoisyWordCounts
+
+        found = self._read(rows)
+        corpus = self._kind.corpus
+        vocabulary = vocabulary_of(found, corpus, self._key, self.name)
+        weights = found.documents | "counts" >> UserSumsOfRows(
+            NoisyWordCounts,
+            self._kind.counting,
+            beam.pvalue.AsSingleton(vocabulary),
+            found.fields.id,
+            self._key,
+            corpus.shards,
+            found.identified,
+        )
+        released = vocabulary_rows(found, vocabulary, weights)
+        return Released(released, self._sized_card(found, vocabulary), found.errors)

@@ -1,0 +1,248 @@
+"""Audits and canaries of users' words: of a vocabulary that they choose, and of their sums."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import secrets
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from quietcorpus.evaluation.audits.exact import epsilon_recomputed
+from quietcorpus.evaluation.audits.findings import Exact, Sampled
+from quietcorpus.evaluation.audits.lower_bound import (
+    LowerBound,
+    chance_at_least,
+    epsilon_at_least,
+    gaussian_epsilon_at_least,
+)
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
+from quietcorpus.mechanisms.accounting.guarantees import round_up
+from quietcorpus.mechanisms.accounting.privacy_loss import epsilon_of, noise_multiplier_for
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.users.clipped_sum import STEPS, ClippedSum
+from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
+from quietcorpus.transforms.reading.documents import Corpus
+from quietcorpus.transforms.users.clipped_sums import UserSums
+from quietcorpus.transforms.users.shards import pack
+
+from ...audit.inputs import made_up_words
+from ...audit.users import UserChanges, of_accounting, of_documents_without_part, of_group, once
+from ...canaries.game import (
+    Coins,
+    Document,
+    Game,
+    Scores,
+    apart_of,
+    by_turns,
+    counts_of,
+    enough,
+    of_user,
+    weaker,
+    words_for,
+)
+from ...card.loading import LoadedRelease
+from ..histogram.checks import Selecting, any_selected, terms_selected
+from .counts import UserHistogramKind
+from .user_changes import of_counts, of_weights
+from .user_corpus import UserCorpus
+
+_DELTA = Fraction(1, 100)
+"""The delta of audits by draws: at the release's own, events that tell users apart are not seen."""
+_NUMBERS = 128  # of a user's counts, all of which are alike
+_WORDS_AT_MOST = 8
+_TAIL_BITS = 256
+_CELLS, _MOST_WORDS = 1 << 20, 1 << 13  # of a block, whose noise is drawn at once
+
+
+def audits(kind: UserHistogramKind) -> list[Exact | Sampled]:
+    """Return audits of the vocabulary, of every group's users, of their cost, and of counts."""
+    changes = of_counts(kind)
+    used = [(number, name) for number, (name, most) in enumerate(kind.norms.most.items()) if most]
+    return [
+        *of_choice(kind.corpus),
+        *(of_longest("a user's counts", changes, name, number) for number, name in used),
+        of_documents_without_part("counts", changes),
+        *of_accounting(kind.spendings[-1].guarantee, once(kind.norms)),
+        of_sums(
+            "the counts",
+            kind.norms.mechanism,
+            lambda: changes.telling(used[-1][0], _NUMBERS),
+            partial(counts_released, kind.counting),
+        ),
+    ]
+
+
+def of_longest(name: str, changes: UserChanges, group: str, number: int) -> Exact:
+    """Return the audit of what a group's users add to exact sums."""
+    return Exact(
+        f"{name}{of_group(group)}",
+        1.0,
+        "The figure is the length of what a user adds to the exact sums of a job, in units of the "
+        "norm of the group: the largest of users of few and of many documents, in several files "
+        "and splits, and of one whose documents name several groups.",
+        lambda: changes.largest(number),
+    )
+
+
+def of_sums(
+    name: str,
+    mechanism: ClippedSum,
+    change: Callable[[], npt.NDArray[np.int64]],
+    draw: Callable[[npt.NDArray[np.int64], int], npt.NDArray[np.int64]],
+) -> Sampled:
+    """Return the audit of noisy sums with and without what a user adds to them, (1, n)."""
+
+    def find(draws: int, level: float) -> LowerBound:
+        present = change()[0]
+        absent = np.zeros_like(present)
+        return gaussian_epsilon_at_least(draw, absent, present, draws, level, float(_DELTA))
+
+    return Sampled(
+        f"{name}, with and without a user",
+        round_up(epsilon_of(Fraction(1), mechanism.noise_multiplier, 1, _DELTA)),
+        "Sums were released with and without what a user of the largest norm adds to them; this "
+        f"is what one such release costs at a delta of {float(_DELTA):g}, by Gaussian noise.",
+        find,
+        delta=round_up(_DELTA),
+    )
+
+
+def of_choice(corpus: UserCorpus) -> list[Exact | Sampled]:
+    """Return audits of a vocabulary that users chose: its noise, and words of one user alone."""
+    selection = corpus.selection
+    if selection is None:
+        return []
+    changes = of_weights(corpus, selection)
+    chosen = Selecting(selection, corpus.tokenizer, {"users": corpus.users.stage_parameters})
+    noise = selection.noise.deviation / STEPS
+    needed = noise_multiplier_for(selection.epsilon, selection.delta / 2, Fraction(1), 1)
+    words = min(selection.words, _WORDS_AT_MOST)
+    # Half a deviation below the threshold: of rarer events, delta would hide more of the ratio.
+    weight = selection.threshold - int(needed * STEPS / 2)
+    return [
+        *(
+            of_longest("vocabulary: a user's weights", changes, name, number)
+            for number, name in enumerate(corpus.users.groups)
+        ),
+        Exact(
+            "vocabulary: words of a user",
+            selection.words,
+            "The figure is how many words a user adds weight to, who has many more.",
+            lambda: changes.most_numbers,
+        ),
+        of_documents_without_part("vocabulary: weights", changes),
+        Exact(
+            "vocabulary: words of both corpora",
+            round_up(selection.epsilon),
+            "A lower bound of what the noise on users' weights costs was computed by the privacy "
+            "loss distribution.",
+            partial(epsilon_recomputed, 1.0, float(noise), 1, float(selection.delta / 2)),
+            round_up(selection.delta / 2),
+        ),
+        Exact(
+            "vocabulary: words of one user (delta)",
+            round_up(selection.delta / 2),
+            "The figures are deltas: the chance that any of a user's own words reaches the "
+            "threshold, by the law that the sampler draws by.",
+            partial(choice_delta, selection),
+            round_up(selection.delta / 2),
+        ),
+        Sampled(
+            "vocabulary: words of one user, selected (delta)",
+            round_up(selection.delta / 2),
+            f"The figures are deltas: how often any of the {words} words that one user alone has "
+            "was released.",
+            partial(
+                chance_at_least,
+                partial(any_selected, chosen, words, selection.weight(words)),
+            ),
+            round_up(selection.delta / 2),
+        ),
+        Sampled(
+            "vocabulary: a word with and without a user",
+            round_up(epsilon_of(Fraction(1), needed, 1, _DELTA)),
+            "A word was selected or not, of a weight below the threshold and of a user's less; "
+            f"this is what one such choice costs at a delta of {float(_DELTA):g}.",
+            partial(
+                epsilon_at_least,
+                partial(terms_selected, chosen, 1),
+                weight,
+                weight - selection.weight(1),
+                delta=float(_DELTA),
+            ),
+            round_up(_DELTA),
+        ),
+    ]
+
+
+def choice_delta(selection: UserVocabulary) -> float:
+    """Compute the largest chance, over word counts, that a user's own words reach the threshold."""
+    law = selection.noise.law
+
+    def chance(words: int) -> Fraction:
+        beyond = law.tail(selection.threshold - selection.weight(words), _TAIL_BITS)[1]
+        return words * Fraction(beyond, 1 << _TAIL_BITS)
+
+    return float(max(chance(words) for words in range(1, selection.words + 1)))
+
+
+def counts_released(
+    counting: UserSums, sums: npt.NDArray[np.int64], count: int
+) -> npt.NDArray[np.int64]:
+    """Release zero sums and these, int64 (n,), `count` times: int64 (count, 2 n)."""
+    both = np.concatenate([np.zeros_like(sums), sums])
+    wanted = min(_CELLS, count * len(both))
+    words = 1 + bisect.bisect_left(range(1, _MOST_WORDS), wanted, key=counting.cells_of)
+    vocabulary = Vocabulary(list(itertools.islice(made_up_words(), words)))
+    at_once = min(wanted, counting.cells_of(words)) // len(both)
+    parts = []
+    for start in range(0, count, at_once):
+        given = np.tile(both, min(at_once, count - start))
+        cells = np.arange(len(given), dtype=np.int64)
+        noisy = counting.noisy(0, pack((cells, given)), vocabulary, ReleaseKey.fresh())
+        parts.append(noisy[: len(given)].reshape(-1, len(both)))
+    return np.concatenate(parts)
+
+
+def game(kind: UserHistogramKind, canaries: int, corpus: Corpus) -> Game:
+    """Return users who write words of their own, as many as count in full."""
+    own = kind.corpus
+    words = words_for(own.public, own.tokenizer, corpus, canaries * kind.bound.items)
+    each = min(kind.bound.items, len(words) // canaries, kind.spec.tokens)
+    enough(canaries, len(words), "the vocabulary's words")
+    times = max(1, min(kind.bound.weight, kind.spec.tokens // each))
+    listed = [words[number * each : (number + 1) * each] for number in range(canaries)]
+    flat = [word for some in listed for word in some]
+    expected = dict(zip(flat, counts_of(flat, own.tokenizer, corpus).tolist(), strict=True))
+    groups = [group for group, most in enumerate(kind.norms.most.values()) if most]
+
+    def score(loaded: LoadedRelease, _: Coins) -> Scores:
+        table = loaded.tables["vocabulary"]
+        weights = dict(zip(table["term"].to_pylist(), table["weight"].to_pylist(), strict=True))
+        return np.array(
+            [sum(weights[w] - expected[w] for w in some if w in weights) for some in listed], float
+        )
+
+    def user(number: int) -> list[Document]:
+        group = by_turns(number, groups)
+        columns = of_user(own.named_users, f"canary {secrets.token_hex(8)} {number}", group)
+        return [Document(" ".join(listed[number] * times), columns)]
+
+    cost = kind.cost
+    return Game(
+        [(user(number), []) for number in range(canaries)],
+        score,
+        float(cost.epsilon),
+        float(cost.delta),
+        f"A canary is a user of {each} words that no other canary has, {times} of each"
+        f"{', with budgets by turns' if len(groups) > 1 else ''}. Its score is the sum of these "
+        "words' noisy counts, less that of the corpus.",
+        apart_of(cost) if own.public is not None else None,
+        twice=own.spec.model_copy(update={"epsilon": 2 * cost.epsilon, "budgets": None}),
+        weaker=weaker(canaries, groups),
+    )

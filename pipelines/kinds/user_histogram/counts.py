@@ -1,0 +1,167 @@
+"""The job of `kind: histogram` with `user`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from types import MappingProxyType
+
+import apache_beam as beam
+
+from quietcorpus.mechanisms.accounting.filters import Concentrated
+from quietcorpus.mechanisms.accounting.guarantees import Spending, UserPrivacy, compose
+from quietcorpus.mechanisms.users.clipped_sum import STEPS
+from quietcorpus.mechanisms.users.group_norms import GroupNorms
+from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
+from quietcorpus.mechanisms.users.word_counts import WordCounts
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.run_files import WriteRunFiles, WriteTables
+from quietcorpus.transforms.shards import TALLIES, Written
+from quietcorpus.transforms.sums import OfParts
+from quietcorpus.transforms.users.word_counts import NoisyWordCounts, UserCounts
+
+from ...card.costs import ACCOUNTANTS
+from ...environment.version import versions_of
+from ...jobs import notices
+from ...jobs.job import Job, of_vocabulary
+from ...jobs.kind import Account
+from ...storage.files import rows_of
+from ...storage.layout import VOCABULARY
+from .card import LEAST_ON_NOISE, STAGE, user_limits
+from .spec import UserHistogramSpec
+from .user_corpus import UserCorpus, UserLevelKind
+
+
+@dataclass(frozen=True)
+class UserHistogramKind(UserLevelKind):
+    """The kind `histogram` with `user`, with its noise and norms computed."""
+
+    norms: GroupNorms
+
+    least_on_noise = LEAST_ON_NOISE
+    laws = MappingProxyType(
+        {
+            "users": 2,
+            "words of users": 2,
+            "vocabulary": 1,
+            "texts of users": 2,
+            "clipping": 1,
+            STAGE: 1,
+        }
+    )
+
+    def __post_init__(self) -> None:
+        self.corpus.users.require_groups(self.norms.most)
+
+    @classmethod
+    def resolve(cls, spec: UserHistogramSpec) -> UserHistogramKind:
+        """Compute noise and norms; raises InputError for an unusable vocabulary or budget."""
+        corpus = UserCorpus.resolve(spec)
+        if corpus.selection is not None:
+            _refuse_few(spec.users, corpus.selection)
+        made = cls(corpus, corpus.norms())
+        made._refuse_alike()
+        return made
+
+    def _refuse_alike(self) -> None:
+        """Raise InputError for groups whose users contribute the same at different budgets."""
+        met: dict[int, tuple[str, Fraction]] = {}
+        for name, budget in self.corpus.budgets.items():
+            other, own = met.setdefault(self.norms.most[name], (name, budget))
+            if own != budget:
+                raise InputError(
+                    f"{self.corpus.key}: {name}: too close to that of {other} for the noise to "
+                    "tell apart; give both the smaller one"
+                )
+
+    @property
+    def spec(self) -> UserHistogramSpec:
+        """Return the mechanism block."""
+        assert isinstance(self.corpus.spec, UserHistogramSpec)
+        return self.corpus.spec
+
+    @property
+    def bound(self) -> WordCounts:
+        """Return the bound on what a user adds."""
+        return WordCounts(self.spec.contributions.items, self.spec.contributions.weight)
+
+    @property
+    def deviation(self) -> float:
+        """Return the standard deviation of the noise on a count."""
+        return self.bound.deviation(float(self.norms.mechanism.noise_multiplier))
+
+    @property
+    def on_noise(self) -> float:
+        """Return the users per standard deviation of the noise, if each counts a word once."""
+        return self.spec.users / self.deviation
+
+    @property
+    def doubts(self) -> Sequence[str]:
+        return self.corpus.doubts_of_idle(self.norms.idle)
+
+    @property
+    def computing(self) -> str:
+        parts = versions_of(*ACCOUNTANTS), self.corpus.tokenizer.software
+        return "; ".join(filter(None, parts))
+
+    @property
+    def counting(self) -> UserCounts:
+        """Return the parameters of the counts and of their noise."""
+        users, norms = self.corpus.users, self.norms
+        most = tuple(norms.most[name] for name in users.groups)
+        return UserCounts(most=most, mechanism=norms.mechanism, users=users, bound=self.bound)
+
+    def build(self, pipeline: beam.Pipeline, job: Job) -> None:
+        words, gathered = self.corpus.gathered(pipeline, job)
+        shards = self.corpus.shards
+        files = (
+            gathered["shares"]
+            | "counts" >> NoisyWordCounts(self.counting, words, shards, job.key, OfParts(shards))
+            | "write" >> beam.ParDo(WriteTables(job.staging, job.key, of_vocabulary), words)
+        )
+        (files, gathered[TALLIES]) | "run files" >> WriteRunFiles(job.staging, job.key)
+
+    @property
+    def spendings(self) -> list[Spending[UserPrivacy]]:
+        """Return the cost of each stage."""
+        return self.corpus.spendings(STAGE, self.norms.spent)
+
+    @property
+    def concentrated(self) -> Concentrated:
+        return self.corpus.concentrated(self.norms.concentrated)
+
+    @property
+    def expected_noise(self) -> Sequence[str]:
+        selection = self.corpus.selection
+        chosen = [notices.of_threshold(needed(selection), "users")] if selection else []
+        return [notices.of_counts(self.deviation), *chosen]
+
+    def account(self, files: Sequence[Written]) -> Account:
+        spendings = self.spendings
+        resolved: Mapping[str, object] = {
+            "vocabulary_size": rows_of(files, VOCABULARY),
+            "noise_multiplier": str(self.norms.mechanism.noise_multiplier),
+            "norms": dict(self.norms.most),
+            "deviation": self.deviation,
+            "software": self.computing,
+        }
+        limits = user_limits(self.corpus.named)
+        return Account(spendings, compose(spendings), resolved, limits)
+
+
+def needed(selection: UserVocabulary) -> int:
+    """Return how many users must have a word, each among `words`, for an even chance of it."""
+    return math.ceil(Fraction(selection.threshold, selection.weight(selection.words)))
+
+
+def _refuse_few(users: int, selection: UserVocabulary) -> None:
+    """Raise InputError for users who could hardly select a word, did each give it all weight."""
+    least = math.ceil(Fraction(selection.threshold, STEPS))
+    if users < least:
+        raise InputError(
+            f"mechanism.users: about {users:,} are too few for any word to be selected; "
+            f"{needed(selection):,} with a word would do, or a larger "
+            "vocabulary.private.epsilon"
+        )

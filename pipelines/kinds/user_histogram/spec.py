@@ -1,0 +1,157 @@
+"""The keys of kinds that count users' words, and the block of `kind: histogram` with `user`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from ...schema.blocks import (
+    MOST_USERS,
+    GroupBudgets,
+    TokenizerSpec,
+    UserVocabularySpec,
+    budgets_key,
+    refuse_text,
+    require_one_budget,
+    user_columns,
+)
+from ...schema.mechanism import MechanismSpec
+from ...schema.values import Column, Count, Delta, Epsilon, Strict, at_most, of_key, one_of
+
+MOST_TOKENS = 10_000  # of a user: a worker holds all of a user's words in memory
+MOST_ITEMS, MOST_WEIGHT = 10_000, 1_000
+
+
+class UserLevelSpec(MechanismSpec):
+    """The block of a kind that protects users, whose words are counted."""
+
+    if TYPE_CHECKING:  # each class declares them, at different places among the keys
+        user: Column
+        users: Count
+        epsilon: Epsilon | None
+        budgets: GroupBudgets | None
+        delta: Delta
+        vocabulary: UserVocabularySpec
+        tokenizer: TokenizerSpec
+
+        @property
+        def tokens(self) -> int:
+            """Return how many known words of a user count, at most."""
+
+    what: ClassVar[str]
+    """The name of the released product in errors."""
+
+    @model_validator(mode="after")
+    def _one_budget(self) -> UserLevelSpec:
+        require_one_budget(self.epsilon, self.budgets)
+        return self
+
+    @model_validator(mode="after")
+    def _enough_for_the_vocabulary(self) -> UserLevelSpec:
+        private = self.vocabulary.private
+        if private is None:
+            return self
+        given = self.budgets.of_groups if self.budgets else {"": self.epsilon or private.epsilon}
+        for name, epsilon in given.items():
+            if epsilon <= private.epsilon:
+                key = f"{self.key}.{name}" if self.budgets and self.budgets.epsilon else self.key
+                raise of_key(key, _not_more(epsilon, private.epsilon, "epsilon"))
+        if self.delta <= private.delta:
+            raise of_key("delta", _not_more(self.delta, private.delta, "delta"))
+        return self
+
+    @property
+    def key(self) -> str:
+        """Return the key of the budgets in this block."""
+        return budgets_key(self.budgets)
+
+    @property
+    def columns(self) -> list[tuple[str, str]]:
+        """Return the columns that are read besides the text, each with its key."""
+        return user_columns(self.user, self.budgets)
+
+    def check_columns(self, text: str, keep: Sequence[str]) -> None:
+        """Refuse kept columns, and a column of users or groups that is the text."""
+        if keep:
+            raise of_key("input.keep", f"{self.what} have no rows of documents; drop it")
+        refuse_text(self.columns, text)
+
+    def sources(self) -> Iterator[tuple[str, str]]:
+        """Yield the public vocabulary, if there is one."""
+        yield from self.vocabulary.sources()
+
+
+def _not_more(given: Fraction, spent: Fraction, name: str) -> str:
+    return (
+        f"{float(given):g} is not more than the {float(spent):g} that the private vocabulary "
+        f"costs; raise it, or lower vocabulary.private.{name}"
+    )
+
+
+class ContributionsSpec(Strict):
+    """The most that a user adds to the counts."""
+
+    items: Annotated[
+        Count,
+        at_most(
+            MOST_ITEMS,
+            "how many distinct words of a user count in full: of more, each counts a part",
+        ),
+    ] = 100
+    weight: Annotated[
+        Count, at_most(MOST_WEIGHT, "how often one word of a user counts, at most")
+    ] = 1
+    tokens: Annotated[
+        Count, at_most(MOST_TOKENS, "how many known words of a user are read, at most")
+    ] = 1_000
+
+
+class UserHistogramSpec(UserLevelSpec):
+    """`kind: histogram` with `user`."""
+
+    model_config = one_of("epsilon", "budgets")
+
+    kind: Annotated[Literal["histogram"], Field(description="release how many users use each word")]
+    user: Annotated[
+        Column,
+        Field(
+            description="the column that names a document's user: all that a user wrote is "
+            "protected together; without it, `precision` words of a document are"
+        ),
+    ]
+    users: Annotated[
+        Count,
+        at_most(MOST_USERS, "about how many users there are: a public number"),
+    ]
+    epsilon: Annotated[
+        Epsilon | None, Field(description="the privacy budget of every user, in all")
+    ] = None
+    budgets: Annotated[
+        GroupBudgets | None, Field(description="a privacy budget for each group of users")
+    ] = None
+    delta: Annotated[Delta, Field(description="well below 1 / users")]
+    contributions: Annotated[
+        ContributionsSpec, Field(description="the most that a user adds to the counts")
+    ] = ContributionsSpec()
+    vocabulary: Annotated[UserVocabularySpec, Field(description="the words that are counted")]
+    tokenizer: TokenizerSpec = "unicode-words-v2"
+    copies_columns: ClassVar[bool] = False
+    what: ClassVar[str] = "histograms"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_users_alone(cls, given: Any) -> Any:
+        if isinstance(given, dict) and "precision" in given:
+            raise of_key(
+                "precision",
+                "is of N words of a document, and `user` of all that a user wrote; drop one",
+            )
+        return given
+
+    @property
+    def tokens(self) -> int:
+        """Return how many known words of a user are read, at most."""
+        return self.contributions.tokens

@@ -1,0 +1,167 @@
+"""The study of counts of users' words: their errors, the words that come out, and who took part."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import scipy.sparse as sp
+
+from quietcorpus.evaluation.attacks.tradeoff import Normals
+from quietcorpus.evaluation.attacks.user_membership import SumsAttack
+from quietcorpus.evaluation.results import Observation, fresh_attack
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
+from quietcorpus.mechanisms.bags.histogram import Counts
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.transforms.reading.documents import Documents
+from quietcorpus.transforms.users.shards import Sums
+from quietcorpus.transforms.users.user_vocabulary import BoundWords, UserWords
+from quietcorpus.transforms.users.users import BoundShare, gathered, words_of
+
+from ...evaluate import definition
+from ...evaluate.corpus import Draw
+from ...evaluate.study import Studied, Study, tokenizer_of_card
+from ...jobs.kind import prepare
+from ...schema.spec import Spec
+from ...storage import files as storage
+from ...storage.layout import VOCABULARY
+from .counts import UserHistogramKind
+
+_TOP, _MOST_USED = 100, 1_000
+_LEAST_USERS = 20
+_ALL = 1 << 40  # words of a user
+
+
+class UserHistogramStudy(Study):
+    """The study of the counts of users' words, before and after the release.
+
+    A redraw keeps the released vocabulary.
+    """
+
+    swept = frozenset({"epsilon", "delta"})
+    of_documents = False
+    of_authors = False  # a user may have a single document
+
+    def __init__(self, studied: Studied) -> None:
+        self._kind = kind = _prepared(studied.described)
+        table = storage.read_table(f"{studied.release}/{VOCABULARY}")
+        self._terms: list[str] = table["term"].to_pylist()
+        self._vocabulary = Vocabulary(self._terms, tokenizer_of_card(studied.card.mechanism))
+        self._key, sample = ReleaseKey.fresh(), studied.sample
+        every = kind.corpus.named_users.bounded(_ALL)
+        whole = gathered(sample.all_documents(), every, self._vocabulary, self._key)
+        self._exact = np.zeros(len(self._terms), np.int64)
+        for share in whole.values():
+            terms, found = np.unique(np.concatenate(words_of(share)), return_counts=True)
+            self._exact[terms] += np.minimum(found, kind.bound.weight)
+        bound = BoundShare(kind.corpus.users.tokens)
+        self._shares = {
+            user: bound.extract_output((group, list(texts)))
+            for user, (group, texts) in whole.items()
+        }
+        self._sampled = gathered([sample.documents], kind.corpus.users, self._vocabulary, self._key)
+        self._used = self._users_of_words(sample.all_documents())
+        self.own = Draw(table.select(["weight"]), placed=True, labels=None, law=kind)
+        self.notes = [
+            "Counts are of the whole corpus, every user as often as the release may count a word, "
+            "and of however many words; fresh draws take the vocabulary as it was released.",
+            "Membership of users is attacked on the sums of a quarter of the sampled users (500 at "
+            f"most), under the noise of the release, if {_LEAST_USERS} or more have a word of the "
+            "vocabulary.",
+            "The two inputs of the definition differ by one user of the sample. The best attacker "
+            "is exact: of sums that differ by m standard deviations of the noise, its AUC is "
+            f"Phi(m / sqrt 2). {definition.NOTE}",
+        ]
+
+    def _users_of_words(self, batches: Iterator[Documents]) -> Counter[str]:
+        """Return how many users use each word of the corpus, in the vocabulary or not."""
+        users, tokenizer = self._kind.corpus.named_users, self._vocabulary.tokenizer
+        found = UserWords(users, BoundWords(_ALL), self._key, tokenizer)
+        for documents in batches:
+            found.add(documents)
+        used: Counter[str] = Counter()
+        for _, (_, words) in found.taken():
+            used.update(words.keys())
+        return used
+
+    def redraw(self, spec: Spec) -> Draw:
+        """Draw fresh noise for every count."""
+        kind = _prepared(spec)
+        sums = kind.counting.noised(self._summed(kind), self._vocabulary, ReleaseKey.fresh())
+        rows = pa.table({"weight": kind.bound.counts(sums)})
+        return Draw(rows, placed=True, labels=None, law=kind)
+
+    def references(self, number: int) -> Iterator[Observation]:
+        """Yield the error that bounded contributions make without any noise."""
+        cells, found = self._summed(self._kind)
+        sums = np.zeros(len(self._terms), np.int64)
+        sums[cells] = found
+        yield from self._measured(self._kind.bound.counts(sums), "exact")
+
+    def _summed(self, kind: UserHistogramKind) -> Sums:
+        """Return the exact sums of all users' clipped numbers."""
+        return kind.counting.summed(self._shares.items(), len(self._terms), self._key)
+
+    def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
+        """Yield the measures of a draw."""
+        kind: UserHistogramKind = draw.law
+        yield from self._measured(draw.rows["weight"].to_numpy(), "release")
+        units = self._units(kind)
+        deviation = float(kind.norms.mechanism.deviation)
+        most, way = definition.allowed(kind)
+        lengths = np.sqrt(np.asarray(units.multiply(units).sum(axis=1)).ravel())
+        curve = Normals(lengths / deviation) if len(lengths) else None
+        yield from definition.compared(curve, most, way)
+        if units.shape[0] < _LEAST_USERS:
+            return
+
+        def release(sums: Counts) -> Counts:
+            every = np.arange(len(sums)), sums.astype(np.int64)
+            return kind.counting.noised(every, self._vocabulary, ReleaseKey.fresh())
+
+        attack = SumsAttack(units, release, deviation, np.random.default_rng([number, 3]))
+        yield from fresh_attack("release", attack.on_target(), "count")
+        yield from fresh_attack("noise", attack.on_strangers(), "count")
+        yield Observation("count-membership", "guarantee", most.auc)
+
+    def _measured(self, counts: Counts, subject: str) -> Iterator[Observation]:
+        total = self._exact.sum()
+        if not total:
+            return
+        error = float(np.abs(counts - self._exact).sum() / total)
+        yield Observation("histogram-error", subject, error)
+        count = min(_TOP, len(counts))
+        tops = (set(_largest(own, count)) for own in (counts, self._exact))
+        yield Observation("histogram-top", subject, len(set.intersection(*tops)) / count)
+        most_used = dict(self._used.most_common(_MOST_USED))
+        found = {self._terms[place] for place in _largest(counts, _MOST_USED)}
+        out = sum(users for word, users in most_used.items() if word in found)
+        yield Observation("histogram-recall", subject, out / sum(most_used.values()))
+
+    def _units(self, kind: UserHistogramKind) -> sp.csr_array:
+        """Return what the sampled users add to exact sums, int64 (n, V)."""
+        size = len(self._terms)
+        rows = [
+            kind.counting.clipped(user, share, size, self._key)
+            for user, share in self._sampled.items()
+        ]
+        nothing = np.empty(0, np.int64)
+        cells, numbers = (
+            np.concatenate([nothing, *(row[side] for row in rows)]) for side in (0, 1)
+        )
+        offsets = np.cumsum([0, *(len(own) for own, _ in rows)])
+        return sp.csr_array((numbers, cells, offsets), (len(rows), size))
+
+
+def _largest(counts: Counts, most: int) -> list[int]:
+    """Return the places of the largest counts."""
+    found: list[int] = np.argsort(-counts, kind="stable")[:most].tolist()
+    return found
+
+
+def _prepared(spec: Spec) -> UserHistogramKind:
+    kind = prepare(spec)
+    assert isinstance(kind, UserHistogramKind)
+    return kind

@@ -1,0 +1,206 @@
+"""Made-up users whose words are counted: what they change in a kind's own job, before any noise."""
+
+from __future__ import annotations
+
+import string
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import numpy.typing as npt
+
+from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
+from quietcorpus.mechanisms.users.clipped_sum import STEPS, ClippedSum
+from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
+from quietcorpus.mechanisms.users.word_counts import WordCounts
+from quietcorpus.transforms.artefacts.files import FileSource
+from quietcorpus.transforms.run_files import staged_table
+from quietcorpus.transforms.shards import Written
+
+from ...audit.built import TEXT, Found, Row, all_of, built, heard, silent
+from ...audit.users import Change, Document, Shape, UserChanges
+from ...jobs.job import Job
+from ...storage.layout import VOCABULARY
+from .counts import UserHistogramKind
+from .user_corpus import UserCorpus
+
+_RUN = "audit"
+_FEW_WORDS = 3 << 24  # of all users of a spec together: they are divided into three shards
+_MOST_WORDS = 2_000
+CASE, _PLACE = 3, 5  # letters of a word: those of its case, and its own
+
+Corpora = Sequence[Sequence[Sequence[Row]]]
+EMPTY: Sequence[Document] = ({TEXT: ""}, {TEXT: "  "})
+
+
+class SilentSum(ClippedSum):
+    """Sums without noise."""
+
+    def release(
+        self, sums: npt.NDArray[np.int64], stream: Keystream, addresses: Any
+    ) -> npt.NDArray[np.int64]:
+        return sums
+
+
+@dataclass(frozen=True)
+class _AllWords(UserVocabulary):
+    heard: str = ""
+
+    def select(
+        self, terms: Sequence[bytes], weights: Sequence[int], stream: Keystream
+    ) -> npt.NDArray[np.bool_]:
+        return all_of(self.heard, terms, weights)
+
+
+class _InSteps(WordCounts):
+    """The same words, whose counts are the exact sums themselves."""
+
+    def counts(self, sums: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return sums
+
+
+class _Exact(UserHistogramKind):
+    """The kind whose counts are exact sums."""
+
+    @property
+    def bound(self) -> WordCounts:
+        found: WordCounts = silent(super().bound, _InSteps)
+        return found
+
+
+def of_counts(kind: UserHistogramKind) -> UserChanges:
+    """Return what users change in the counts of words."""
+
+    def run(corpora: Corpora) -> list[list[Change]]:
+        with listed(kind.corpus, corpora) as corpus:
+            norms = replace(kind.norms, mechanism=silent(kind.norms.mechanism, SilentSum))
+            own = _Exact(corpus, norms)
+            found = list(built_of([own] * len(corpora), corpus, corpora, _weights))
+        return [
+            [
+                np.array([n for word, n in own if word.startswith(letters(case, CASE))], np.int64)
+                for case in range(len(corpora[0]))
+            ]
+            for own in found
+        ]
+
+    items, weight = kind.bound.items, kind.bound.weight
+    full = min(items, _MOST_WORDS)
+    each = 1 + 2 * full // 6  # of six documents: more than count in full
+    times = max(1, min(weight, kind.spec.tokens // (6 * each)))
+    many = [text([*range(own * each, (own + 1) * each)] * times) for own in range(6)]
+    shapes = [few_words()[0], Shape([[text([*range(full)] * times)]]), Shape([many])]
+    most = tuple(kind.norms.most.values())
+    return UserChanges(kind.corpus.users, most, shapes, run, without_part=EMPTY)
+
+
+def _weights(files: Sequence[Written], key: ReleaseKey) -> list[tuple[str, int]]:
+    (written,) = (file for file in files if file.path == VOCABULARY)
+    table = staged_table(written, key)
+    return list(zip(table["term"].to_pylist(), table["weight"].to_pylist(), strict=True))
+
+
+def of_weights(corpus: UserCorpus, selection: UserVocabulary) -> UserChanges:
+    """Return what users change in the weights of words that a vocabulary is chosen by."""
+    count = min(selection.words, _MOST_WORDS)
+    each = 1 + 2 * count // 6
+    many = [text(range(own * each, (own + 1) * each)) for own in range(6)]
+
+    def run(corpora: Corpora) -> list[list[Change]]:
+        names = [f"{_RUN} {number}" for number in range(len(corpora))]
+        own = [
+            _Choosing(replace(corpus, selection=silent(selection, partial(_AllWords, heard=name))))
+            for name in names
+        ]
+        for _ in built_of(own, corpus, corpora, lambda *_: None):
+            pass
+        sums = [heard(name) for name in names]
+        cases = zip(*(_words_by_case(rows) for rows in corpora), strict=True)
+        every = [sorted(set().union(*case)) for case in cases]
+        return [
+            [np.array([own.get(word.encode(), 0) for word in words], np.int64) for words in every]
+            for own in sums
+        ]
+
+    shapes = [Shape([[text([0])]]), Shape([[text([0, 1])] * 6]), Shape([many])]
+    most = [STEPS] * len(corpus.users.groups)
+    return UserChanges(corpus.users, most, shapes, run, without_part=EMPTY)
+
+
+@dataclass(frozen=True)
+class _Choosing:
+    """The part of a job that chooses the vocabulary and gathers the users, without what follows."""
+
+    corpus: UserCorpus
+
+    def build(self, pipeline: beam.Pipeline, job: Job) -> None:
+        words, gathered = self.corpus.gathered(pipeline, job)
+        files = pipeline | "no files" >> beam.Create([])
+        self.corpus.write(pipeline, job, words, gathered, files)
+
+
+def few_words() -> list[Shape]:
+    """Return users of few words, in one document and in several."""
+    mixed = [text(own) for own in ([0, 1, 2], [3, 4, 5, 0], [2, 3, 1], [5, 0], [4, 4, 1], [1, 0])]
+    return [Shape([[text([0, 1])]]), Shape([[text([0, 1])] * 6]), Shape([mixed])]
+
+
+def text(words: Sequence[int]) -> Document:
+    """Return a document of words by their numbers; each case has others of the same numbers."""
+    return {TEXT: " ".join(map(str, words))}
+
+
+def _word(case: int, number: int) -> str:
+    return letters(case, CASE) + letters(number, _PLACE)
+
+
+def letters(number: int, count: int) -> str:
+    """Return a number in so many letters."""
+    letters = string.ascii_lowercase
+    return "".join(letters[number // 26**place % 26] for place in range(count))
+
+
+def _words_by_case(cases: Sequence[Sequence[Row]]) -> list[set[str]]:
+    return [
+        {_word(case, int(one)) for row in rows for one in (row[TEXT] or "").split()}
+        for case, rows in enumerate(cases)
+    ]
+
+
+def _in_words(cases: Sequence[Sequence[Row]]) -> list[Row]:
+    """Return the documents of all cases in words."""
+    return [
+        {**row, TEXT: " ".join(_word(case, int(one)) for one in (row[TEXT] or "").split())}
+        for case, rows in enumerate(cases)
+        for row in rows
+    ]
+
+
+@contextmanager
+def listed(corpus: UserCorpus, corpora: Corpora) -> Iterator[UserCorpus]:
+    """Yield the same users with a public list of all words of some corpora."""
+    words = sorted(set().union(*(own for cases in corpora for own in _words_by_case(cases))))
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/words.txt"
+        Path(path).write_text("\n".join(words), "utf-8")
+        public = FileSource.resolve("mechanism.vocabulary.public", path)
+        yield replace(corpus, public=public, selection=None, size=len(words))
+
+
+def built_of(
+    kinds: Sequence[Any],
+    corpus: UserCorpus,
+    corpora: Corpora,
+    read: Callable[[Sequence[Written], ReleaseKey], Found],
+) -> Iterator[Found]:
+    """Run kinds of some users on corpora, as `built`, with users in three shards at most."""
+    few = max(1, _FEW_WORDS // corpus.spec.tokens)
+    spec = corpus.spec.model_copy(update={"users": min(corpus.spec.users, few)})
+    own = [replace(kind, corpus=replace(kind.corpus, spec=spec)) for kind in kinds]
+    return built(own, spec, [_in_words(cases) for cases in corpora], read)

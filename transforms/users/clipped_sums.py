@@ -1,0 +1,223 @@
+"""Sums over users of what each adds to numbered cells: clipped by user, summed, noised."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import numpy.typing as npt
+
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
+from quietcorpus.mechanisms.encoding import Value
+from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
+from quietcorpus.mechanisms.users.clipped_sum import ClippedSum, clipped, dither
+from quietcorpus.mechanisms.users.group_norms import norm_of_group
+
+from ..errors import redacted, redacted_call
+from ..sums import AddNoiseByKey, Coverage, Covering
+from ..vocabulary import KeySource
+from .shards import ByShard, Packed, Sums, pack, summed, unpack
+from .users import BoundedUsers, Share, counts, words_of
+
+Cells = npt.NDArray[np.int64]
+_CELLS_A_BLOCK = 1 << 21
+_CELLS_HELD = 1 << 22
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserSums:
+    """The parameters of sums over users and of their noise.
+
+    Attributes:
+        most: for each group of users, the norm that all of what a user adds is clipped to.
+        mechanism: the mechanism that adds the noise.
+        users: how users were told apart and bounded.
+    """
+
+    most: tuple[int, ...]
+    mechanism: ClippedSum
+    users: BoundedUsers
+
+    @property
+    @abstractmethod
+    def counted(self) -> dict[str, Value]:
+        """Return what a user's values depend on besides the texts, as parameters of a stage."""
+
+    @abstractmethod
+    def stream(self, key: ReleaseKey, **parameters: Value) -> Keystream:
+        """Open the keystream of the noise."""
+
+    @abstractmethod
+    def values(
+        self, texts: Sequence[npt.NDArray[np.int32]], size: int
+    ) -> tuple[Cells, npt.NDArray[np.float64]]:
+        """Return a user's distinct cells, ascending, and their values in units of the norm.
+
+        The texts are numbers of a vocabulary of `size` words.
+        """
+
+    @abstractmethod
+    def cells_of(self, size: int) -> int:
+        """Return the number of cells of a vocabulary of `size` words."""
+
+    def require_few(self, size: int) -> None:
+        """Raise NoisyOutcome for a vocabulary of so many words that their cells are too many."""
+
+    @property
+    def stage_parameters(self) -> dict[str, Value]:
+        """Return what sums and noise depend on, as parameters of their stages."""
+        return {
+            **self.counted,
+            "most": self.most,
+            "noise_multiplier": self.mechanism.noise_multiplier,
+            "users": self.users.stage_parameters,
+        }
+
+    def clipped(
+        self, user: bytes, share: Share, size: int, key: ReleaseKey
+    ) -> tuple[Cells, npt.NDArray[np.int64]]:
+        """Return a user's cells and clipped whole numbers, over `size` words, without zeros."""
+        most = norm_of_group(share[0], self.most)
+        cells, values = self.values(words_of(share), size)
+        stream = key.stage("clipping", 1, **self.stage_parameters, words=size)
+        address = stream.addresses(user.hex(), [share[0]], [b"".join(raw for _, raw in share[1])])
+        bits = dither(stream, address, cells.shape, lane=0)
+        whole = clipped(values, bits, most)
+        return cells[whole != 0], whole[whole != 0].astype(np.int64)
+
+    def summed(self, users: Iterable[tuple[bytes, Share]], size: int, key: ReleaseKey) -> Sums:
+        """Sum the clipped numbers of different users, over `size` words."""
+        parts: list[Sums] = []
+        held, most = 0, _CELLS_HELD
+        for user, share in users:
+            parts.append(self.clipped(user, share, size, key))
+            held += len(parts[-1][0])
+            if held > most:
+                parts = [summed(parts)]
+                held = len(parts[0][0])
+                most = max(_CELLS_HELD, 2 * held)  # or every further user would cause another sort
+        return summed(parts)
+
+    def blocks_of(self, size: int) -> range:
+        """Return the numbers of the blocks of all cells of `size` words."""
+        return range(-(-self.cells_of(size) // _CELLS_A_BLOCK))
+
+    def noisy(
+        self, number: int, packed: Packed, vocabulary: Vocabulary, key: ReleaseKey
+    ) -> npt.NDArray[np.int64]:
+        """Add noise to a block's sums; return those of all its cells, in order."""
+        cells, counted = unpack(packed)
+        first = number * _CELLS_A_BLOCK
+        size = min(_CELLS_A_BLOCK, self.cells_of(len(vocabulary)) - first)
+        sums = np.zeros((1, size), dtype=np.int64)
+        sums[0, cells - first] = counted
+        stream = self.stream(
+            key,
+            **self.stage_parameters,
+            vocabulary=vocabulary.digest,
+            tokenizer=vocabulary.tokenizer.law,
+        )
+        address = stream.addresses("block", [number], [b"".join(packed)])
+        found: npt.NDArray[np.int64] = self.mechanism.release(sums, stream, address)[0]
+        return found
+
+    def noised(self, sums: Sums, vocabulary: Vocabulary, key: ReleaseKey) -> npt.NDArray[np.int64]:
+        """Add noise to the sums of all blocks at once; return those of all cells, in order."""
+        found = dict(by_block(sums))
+        blocks = self.blocks_of(len(vocabulary))
+        return np.concatenate(
+            [self.noisy(n, found.get(n, _NOTHING), vocabulary, key) for n in blocks]
+        )
+
+
+def by_block(sums: Sums) -> Iterator[tuple[int, Packed]]:
+    """Divide sums into the blocks of their cells, those without any left out."""
+    cells, counted = sums
+    blocks = cells // _CELLS_A_BLOCK
+    for number in np.unique(blocks):
+        own = blocks == number
+        yield int(number), pack((cells[own], counted[own]))
+
+
+def added(parts: Iterable[Packed]) -> Packed:
+    """Add up the sums of a block."""
+    return pack(summed(map(unpack, parts)))
+
+
+class NoisySums(beam.PTransform):
+    """A PTransform from (digest, `Share`) pairs, one for each user, to (block, sums) pairs.
+
+    The noisy sums of all of a block's cells are int64 as bytes, in order. Every block is released,
+    even one to which no user adds anything.
+    """
+
+    def __init__(
+        self,
+        counting: UserSums,
+        vocabulary: beam.pvalue.AsSingleton,
+        shards: int,
+        key: KeySource,
+        coverage: Coverage,
+        identified: beam.pvalue.AsIter | tuple[()] = (),
+    ) -> None:
+        """Configure; `identified` has the documents that sums over rows must cover."""
+        super().__init__()
+        self._vocabulary = vocabulary
+        self._identified = identified
+        self._shards = shards
+        self._sum = _SumShard(counting, key, coverage)
+        self._coverage = coverage
+        self._noise = AddNoiseByKey(coverage, key, partial(_noisy, counting))
+
+    def expand(self, shares: beam.PCollection) -> beam.PCollection[tuple[int, bytes]]:
+        return (
+            shares
+            | "by shard" >> ByShard(self._shards)
+            | "sum" >> beam.ParDo(self._sum, self._vocabulary)
+            | "over all users" >> beam.CombinePerKey(partial(_added, self._coverage))
+            | "noise" >> beam.ParDo(self._noise, self._identified, self._vocabulary)
+        )
+
+
+class _SumShard(beam.DoFn):
+    """A DoFn that sums what a shard's users add, in all blocks of cells."""
+
+    def __init__(self, counting: UserSums, key: KeySource, coverage: Coverage) -> None:
+        self._counting = counting
+        self._key = key
+        self._coverage = coverage
+
+    @redacted
+    def process(
+        self, shard: tuple[int, Iterable[Any]], vocabulary: Vocabulary
+    ) -> Iterator[tuple[int, Covering[Packed]]]:
+        size = len(vocabulary)
+        self._counting.require_few(size)  # a public list was checked beforehand
+        held: list[Any] = []
+        users = (own for own in self._coverage.users(shard, held) if counts(own[1]))
+        sums = dict(by_block(self._counting.summed(users, size, self._key())))
+        covered = self._coverage.joined(held)  # complete, since all users are summed
+        # Every block, even without a cell of these users: which have none is private, and noise on
+        # a block waits until every shard, or every document, is in it.
+        for number in self._counting.blocks_of(size):
+            yield number, (sums.get(number, _NOTHING), covered)
+
+
+_NOTHING = pack(summed([]))
+
+
+@redacted_call
+def _added(coverage: Coverage, parts: Iterable[Covering[Packed]]) -> Covering[Packed]:
+    listed = list(parts)
+    return added(sums for sums, _ in listed), coverage.joined(own for _, own in listed)
+
+
+def _noisy(
+    counting: UserSums, number: int, packed: Packed, key: ReleaseKey, vocabulary: Vocabulary
+) -> bytes:
+    return counting.noisy(number, packed, vocabulary, key).tobytes()
