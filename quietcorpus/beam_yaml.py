@@ -29,6 +29,7 @@ __all__ = [
     "privatize_bags",
     "privatize_words",
     "release_histogram",
+    "release_user_histogram",
     "select_vocabulary",
 ]
 
@@ -109,4 +110,5 @@ learn_embeddings = _function(transforms.LearnEmbeddings)
 privatize_bags = _function(transforms.PrivatizeBags)
 privatize_words = _function(transforms.PrivatizeWords)
 release_histogram = _function(transforms.ReleaseHistogram)
+release_user_histogram = _function(transforms.ReleaseUserHistogram)
 select_vocabulary = _function(transforms.SelectVocabulary)

@@ -4,7 +4,8 @@
     ```
 
 An argument after the file names a part: a key (`input`), or the block of a kind
-(`mechanism:words`). Keys of blocks within are listed by their whole path.
+(`mechanism:words`), in the form that has a key (`mechanism:histogram+user`). Keys of blocks within
+are listed by their whole path.
 """
 
 from __future__ import annotations
@@ -43,12 +44,12 @@ class SchemaKeys(SphinxDirective):
 
 
 def _part(whole: dict[str, Any], name: str) -> dict[str, Any]:
-    key, _, kind = name.partition(":")
+    key, _, form = name.partition(":")
+    kind, _, own = form.partition("+")
     found = _blocks(whole, whole["properties"][key])
     if kind:
         found = [block for block in found if block["properties"]["kind"]["const"] == kind]
-    (block,) = found
-    return block
+    return next(block for block in found if not own or own in block["properties"])
 
 
 def _resolved(whole: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:

@@ -48,6 +48,10 @@ KINDS: dict[str, dict[str, Any]] = {
         "epsilon": 1,
         "vocabulary": {"public": "vocabulary.txt"},
     },
+    "people": {
+        **{"kind": "histogram", "user": "user", "users": 60, "epsilon": 10, "delta": 1e-6},
+        "vocabulary": {"public": "vocabulary.txt"},
+    },
     "words": {"kind": "words", "mechanism": "madlib", "epsilon": 5, "index": "ARTEFACT"},
     "sentences": {
         "kind": "sentence-embeddings",

@@ -25,6 +25,7 @@ from quietcorpus.beam import (
     PrivatizeBags,
     PrivatizeWords,
     ReleaseHistogram,
+    ReleaseUserHistogram,
     SelectVocabulary,
 )
 from quietcorpus.mechanisms.keystream import ReleaseKey
@@ -47,6 +48,15 @@ TRANSFORMS: dict[str, Callable[[], beam.PTransform]] = {
     "histogram": lambda: ReleaseHistogram(
         "histogram", precision=3, epsilon=1, vocabulary=PUBLIC, accept=WEAK
     ),
+    "user histogram": lambda: ReleaseUserHistogram(
+        "user histogram",
+        user="author",
+        users=120,
+        epsilon=60,
+        delta=1e-3,
+        vocabulary={"private": {"epsilon": 20, "delta": 1e-4, "words": 5}},
+        accept=WEAK,
+    ),
     "words": lambda: PrivatizeWords(
         "words",
         **{"index": "index", "mechanism": "brr", "epsilon": 1, "out_of_vocabulary": "draw"},
@@ -68,7 +78,7 @@ TRANSFORMS: dict[str, Callable[[], beam.PTransform]] = {
         accept=WEAK,
     ),
 }
-OF_SUMS = ["bags", "vocabulary", "histogram", "embeddings"]
+OF_SUMS = ["bags", "vocabulary", "histogram", "user histogram", "embeddings"]
 
 
 class Doc(NamedTuple):

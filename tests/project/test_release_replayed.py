@@ -32,7 +32,7 @@ from quietcorpus.transforms.privatizers.rows import ORDER
 from quietcorpus.transforms.privatizers.sentences import EmbeddedWordsPrivatizer, NoisySum
 from quietcorpus.transforms.privatizers.words import WordPrivatizer
 from quietcorpus.transforms.shards import staged_content
-from quietcorpus.transforms.users import cooccurrence, users
+from quietcorpus.transforms.users import clipped_sums, users
 
 
 class Both(NamedTuple):
@@ -156,7 +156,7 @@ def by_batch(patch: pytest.MonkeyPatch) -> None:
 
 def of_the_largest(patch: pytest.MonkeyPatch) -> None:
     """A user of any group has the largest group's norm."""
-    patch.setattr(cooccurrence, "norm_of_group", lambda _, norms: max(norms))
+    patch.setattr(clipped_sums, "norm_of_group", lambda _, norms: max(norms))
 
 
 def by_number(patch: pytest.MonkeyPatch) -> None:

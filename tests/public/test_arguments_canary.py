@@ -242,7 +242,11 @@ def paths(content: Any, model: type[BaseModel]) -> Iterator[tuple[str, ...]]:
     given = content if isinstance(content, dict) else {}
     for name, field in model.model_fields.items():
         yield (name,)
-        own = [block_of(given[name]["kind"], given[name])] if name == "mechanism" and model is Spec else None
+        own = (
+            [block_of(given[name]["kind"], given[name])]
+            if name == "mechanism" and model is Spec
+            else None
+        )
         for one in own or _models(field.annotation):
             for rest in paths(given.get(name), one):
                 yield (name, *rest)

@@ -14,7 +14,13 @@ from apache_beam.pipeline import AppliedPTransform, PipelineVisitor
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from composed import SEEN, Doc, as_documents, doc, run, written
 
-from quietcorpus.beam import LearnEmbeddings, PrivatizeBags, ReleaseHistogram, SelectVocabulary
+from quietcorpus.beam import (
+    LearnEmbeddings,
+    PrivatizeBags,
+    ReleaseHistogram,
+    ReleaseUserHistogram,
+    SelectVocabulary,
+)
 from quietcorpus.pipelines.jobs.notices import SAMPLE, doubts
 from quietcorpus.transforms.composed.release_rows import AsRows
 from quietcorpus.transforms.errors import InputError
@@ -22,6 +28,15 @@ from quietcorpus.transforms.steps import DoubtKept
 
 PRIVATE = {"private": {"epsilon": 1, "delta": 1e-4}}
 GIVEN: dict[str, Any] = {"precision": 1, "epsilon": 1, "text": "body", "id": "number"}
+OF_USERS: dict[str, Any] = {
+    "user": "product",
+    "users": 10**6,
+    "epsilon": 4,
+    "delta": 1e-7,
+    "vocabulary": {"private": {"epsilon": 1, "delta": 1e-8, "words": 9}},
+    "text": "body",
+    "id": "number",
+}
 
 
 def upstream(collection: beam.PCollection) -> set[str]:
@@ -44,7 +59,8 @@ class _Waiting(PipelineVisitor):
 
 
 @pytest.mark.parametrize(
-    ("name", "tables"), [("bags", 3), ("histogram", 1), ("vocabulary", 1), ("embeddings", 1)]
+    ("name", "tables"),
+    [("bags", 3), ("histogram", 1), ("vocabulary", 1), ("of users", 1), ("embeddings", 1)],
 )
 def test_rows_wait_for_every_check(name: str, tables: int) -> None:
     # Kills: rows that wait for one check alone, which no run shows where the engine happens to make
@@ -55,16 +71,8 @@ def test_rows_wait_for_every_check(name: str, tables: int) -> None:
         ),
         "histogram": lambda: ReleaseHistogram("t", **GIVEN, vocabulary=PRIVATE),
         "vocabulary": lambda: SelectVocabulary("t", **GIVEN, delta=1e-4),
-        "embeddings": lambda: LearnEmbeddings(
-            "t",
-            user="product",
-            users=10**6,
-            epsilon=4,
-            delta=1e-7,
-            vocabulary={"private": {"epsilon": 1, "delta": 1e-8, "words": 9}},
-            text="body",
-            id="number",
-        ),
+        "of users": lambda: ReleaseUserHistogram("t", **OF_USERS),
+        "embeddings": lambda: LearnEmbeddings("t", **OF_USERS),
     }[name]
     pipeline = beam.Pipeline()
     pipeline | beam.Create([Doc(1, "a", "b", "c")]) | "used" >> make()

@@ -40,6 +40,12 @@ MADE: dict[str, tuple[Any, dict[str, Any], dict[str, str]]] = {
         {"precision": 4, "epsilon": 2, "vocabulary": {"public": "words.txt"}},
         {"rows": "c7ca2414110b24f1"},
     ),
+    "histogram of users": (
+        composed.ReleaseUserHistogram,
+        {key: own for key, own in USERS.items() if key not in ("tokens", "few_users")}
+        | {"user": "product", "vocabulary": OF_USERS, "contributions": {"items": 40}},
+        {"rows": "3094f77604225d6d"},
+    ),
     "bags": (
         composed.PrivatizeBags,
         {

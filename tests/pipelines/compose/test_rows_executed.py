@@ -26,6 +26,7 @@ ROWS = {"text": "body", "id": "number", "accept": WEAK}
 MADE: dict[str, Callable[..., Any]] = {
     "bag-of-words": composed.PrivatizeBags,
     "histogram": composed.ReleaseHistogram,
+    "histogram, users": composed.ReleaseUserHistogram,
     "words": composed.PrivatizeWords,
     "sentence-embeddings": composed.DrawCandidates,
     "word-embeddings": composed.LearnEmbeddings,
@@ -69,11 +70,11 @@ def test_the_same_is_executed(name: str, tmp_path: Path) -> None:
     block = {own: value for own, value in KINDS[name].items() if own != "method"}
     if kind == "sentence-embeddings":
         block.pop("mechanism")
-    if kind == "word-embeddings":
+    if "user" in block:
         block["user"] = "product"
     forget()
     with executed(product()) as own:
-        run(tmp_path, rows, MADE[kind]("golden", **ROWS, **block))
+        run(tmp_path, rows, MADE.get(name, MADE[kind])("golden", **ROWS, **block))
     private = "private" in str(block)  # how many words there are goes by the key
     missing = [
         function

@@ -25,7 +25,7 @@ from quietcorpus.transforms.errors import InputError
 BUILDS = (
     *("bag-of-words", "histogram", "words", "sentence-embeddings", "public-texts"),
     *("public-texts, users", "word-embeddings", "word-embeddings, sgd"),
-    "sentence-embeddings, madlib",
+    *("sentence-embeddings, madlib", "histogram, users"),
 )
 """A release by each pipeline."""
 

@@ -1,0 +1,105 @@
+"""The block of a histogram of users, and what is refused of it, in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from quietcorpus.pipelines.jobs.kind import prepare
+from quietcorpus.pipelines.kinds.histogram.spec import HistogramSpec
+from quietcorpus.pipelines.kinds.user_histogram.counts import UserHistogramKind
+from quietcorpus.pipelines.kinds.user_histogram.spec import UserHistogramSpec
+from quietcorpus.pipelines.schema.loading import as_spec
+from quietcorpus.pipelines.schema.spec import Spec
+from quietcorpus.transforms.errors import InputError
+
+PRIVATE = {"private": {"epsilon": 1, "delta": 1e-7, "words": 100}}
+BLOCK: dict[str, Any] = {
+    "kind": "histogram",
+    "user": "author",
+    "users": 40_000,
+    "epsilon": 2,
+    "delta": 1e-6,
+    "vocabulary": PRIVATE,
+}
+NEAR = {"column": "team", "epsilon": {"gold": 2, "silver": 1.9999}}
+
+
+def spec_of(changes: Mapping[str, Any]) -> Spec:
+    """The spec of a block with changed keys, those that are None left out."""
+    block = {key: own for key, own in {**BLOCK, **changes}.items() if own is not None}
+    return as_spec(
+        {"release": "r", "input": {"path": "in/*.parquet"}, "output": "out", "mechanism": block}
+    )
+
+
+def test_the_key_tells_the_unit() -> None:
+    # Kills: a block with `user` that is read as one of N words, or the other way round.
+    assert isinstance(spec_of({}).mechanism, UserHistogramSpec)
+    plain = {"user": None, "users": None, "delta": None, "precision": 3}
+    words = {"vocabulary": {"private": {"epsilon": 1, "delta": 1e-7}}}
+    assert isinstance(spec_of(plain | words).mechanism, HistogramSpec)
+    # A spec without the new keys has the digest that it had before there were any.
+    given = spec_of(plain | words).mechanism.model_dump()
+    assert given.keys() == {"kind", "precision", "epsilon", "vocabulary", "tokenizer"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"precision": 3}, r"mechanism\.precision: is of N words of a document, and `user` of all"),
+        ({"users": None}, r"mechanism\.users: missing"),
+        ({"delta": None}, r"mechanism\.delta: missing"),
+        ({"epsilon": 1}, r"mechanism\.epsilon: 1 is not more than the 1 that the private voc"),
+        ({"delta": 1e-8}, r"mechanism\.delta: 1e-08 is not more than the 1e-07 that the private"),
+        ({"contributions": {"items": 0}}, r"mechanism\.contributions\.items: .*positive whole"),
+        ({"contributions": {"items": 20_000}}, r"mechanism\.contributions\.items: .*10,?000"),
+        ({"contributions": {"words": 9}}, r"mechanism\.contributions\.words: unknown key"),
+        ({"user": "text"}, r"mechanism\.user: 'text' is the text; name the column of users"),
+        ({"budgets": NEAR}, r"mechanism: give exactly one of `epsilon`"),
+    ],
+)
+def test_a_bad_block_is_refused_in_one_line(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message) as refused:
+        spec_of(changes)
+    assert "\n" not in str(refused.value)
+
+
+def test_no_user_is_not_a_missing_one() -> None:
+    # Kills: `user:` without a name, which YAML reads as null, taken for a spec of N words.
+    block = {**BLOCK, "user": None, "precision": 3}
+    given = {"release": "r", "input": {"path": "in/*.parquet"}, "output": "out"}
+    with pytest.raises(InputError, match=r"mechanism\.(user|precision): "):
+        as_spec(given | {"mechanism": block})
+
+
+def test_few_users_are_told_how_many_would_do() -> None:
+    # Kills: a run that can select nothing, and spends its budget.
+    with pytest.raises(InputError, match=r"mechanism\.users: about 20 are too few for any word"):
+        prepare(spec_of({"users": 20}))
+    kind = prepare(spec_of({"users": 400}))
+    assert isinstance(kind, UserHistogramKind)
+    assert any("in about" in line for line in kind.expected_noise)
+
+
+def test_budgets_that_noise_cannot_tell_apart_are_refused() -> None:
+    given = {"epsilon": None, "budgets": NEAR}
+    with pytest.raises(InputError, match=r"mechanism\.budgets\.epsilon: gold: too close to that"):
+        prepare(spec_of(given))
+    apart = {"column": "team", "epsilon": {"gold": 2, "silver": 1.5, "bronze": 2}}
+    kind = prepare(spec_of({"epsilon": None, "budgets": apart}))
+    assert isinstance(kind, UserHistogramKind)
+    norms = dict(kind.norms.most)
+    assert norms["gold"] == norms["bronze"] == 512 > norms["silver"] > 0
+
+
+def test_the_deviation_follows_the_bound() -> None:
+    # Kills: a deviation of one item, or without the weight.
+    kinds = [
+        prepare(spec_of({"contributions": own}))
+        for own in ({"items": 100}, {"items": 400}, {"items": 100, "weight": 3})
+    ]
+    first, *others = [kind.deviation for kind in kinds if isinstance(kind, UserHistogramKind)]
+    assert [own / first for own in others] == [2, pytest.approx(3)]
