@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
 
@@ -27,8 +27,10 @@ from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.users.clipped_sum import STEPS, ClippedSum
 from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
 from quietcorpus.transforms.reading.documents import Corpus
+from quietcorpus.transforms.reading.sources import batches
 from quietcorpus.transforms.users.clipped_sums import UserSums
 from quietcorpus.transforms.users.shards import pack
+from quietcorpus.transforms.users.users import gathered, words_of
 
 from ...audit.inputs import made_up_words
 from ...audit.users import UserChanges, of_accounting, of_documents_without_part, of_group, once
@@ -39,7 +41,6 @@ from ...canaries.game import (
     Scores,
     apart_of,
     by_turns,
-    counts_of,
     enough,
     of_user,
     weaker,
@@ -217,8 +218,7 @@ def game(kind: UserHistogramKind, canaries: int, corpus: Corpus) -> Game:
     enough(canaries, len(words), "the vocabulary's words")
     times = max(1, min(kind.bound.weight, kind.spec.tokens // each))
     listed = [words[number * each : (number + 1) * each] for number in range(canaries)]
-    flat = [word for some in listed for word in some]
-    expected = dict(zip(flat, counts_of(flat, own.tokenizer, corpus).tolist(), strict=True))
+    expected = _counts_in(corpus, kind, [word for some in listed for word in some])
     groups = [group for group, most in enumerate(kind.norms.most.values()) if most]
 
     def score(loaded: LoadedRelease, _: Coins) -> Scores:
@@ -246,3 +246,14 @@ def game(kind: UserHistogramKind, canaries: int, corpus: Corpus) -> Game:
         twice=own.spec.model_copy(update={"epsilon": 2 * cost.epsilon, "budgets": None}),
         weaker=weaker(canaries, groups),
     )
+
+
+def _counts_in(corpus: Corpus, kind: UserHistogramKind, words: Sequence[str]) -> dict[str, float]:
+    """Return the counts of words over a corpus's users, each bounded but for the norm."""
+    vocabulary = Vocabulary(words, kind.corpus.tokenizer)
+    counts = np.zeros(len(words))
+    users = gathered(batches(corpus), kind.corpus.users, vocabulary, ReleaseKey.fresh())
+    for share in users.values():
+        terms, values = kind.bound.values(words_of(share))
+        counts[terms] += values * kind.bound.norm
+    return dict(zip(words, counts.tolist(), strict=True))
