@@ -49,7 +49,7 @@ TRANSFORMS: dict[str, Callable[[], beam.PTransform]] = {
         "histogram", precision=3, epsilon=1, vocabulary=PUBLIC, accept=WEAK
     ),
     "user histogram": lambda: ReleaseUserHistogram(
-        "user histogram",
+        "user-histogram",
         user="author",
         users=120,
         epsilon=60,
