@@ -306,3 +306,14 @@ def test_outcomes_too_rare_to_follow_count_against_the_publisher(
     followed = composition._epsilon(Counter(budgets), 1e-3)
     monkeypatch.setattr(composition, "_CUT", 0.5)
     assert composition._epsilon(Counter(budgets), 1e-3) > followed
+
+
+@pytest.mark.parametrize("rare", [1e-9, 0.1, 0.3])
+def test_no_chance_is_lost_with_rare_outcomes(rare: float) -> None:
+    # Kills: the chance of the smallest losses, which grow by those of later budgets, left out.
+    losses, chances = composition._answers(0.5, 40)
+    left, kept, cut = composition._without_rare((losses, chances), rare)
+    assert kept.sum() + cut == pytest.approx(1, abs=1e-12)
+    assert cut <= rare
+    for least in left:
+        assert cut + kept[left >= least].sum() >= chances[losses >= least].sum() - 1e-12
