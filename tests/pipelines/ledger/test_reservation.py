@@ -24,9 +24,14 @@ def test_a_release_that_costs_something_else_is_not_committed(place: str) -> Non
     held = HeldReservation(ledger, ledger.reserve(asked), RUN)
     before = files(place)
     own: Any = asked.cost.guarantee
-    for other in (own.epsilon + Fraction(1, 10**9), own.epsilon / 2):
+    for other in (
+        {"epsilon": own.epsilon + Fraction(1, 10**9)},
+        {"epsilon": own.epsilon / 2},
+        {"delta": Fraction(1, 10**9)},
+        {"precision": own.precision + 1},
+    ):
         with pytest.raises(StageError, match="the cost of the release is not the one that was"):
-            held.commit(card(replace(own, epsilon=other)), None)
+            held.commit(card(replace(own, **other)), None)
     assert files(place) == before
     held.commit(card(own), None)
     assert held.reservation.number in ledger.state.commits
