@@ -4,11 +4,9 @@ The output is the tables of docs/measurements/auditors.md.
 
     python benchmarks/auditors.py --data ../shared/data --folder build/auditors
 
-Each peer is installed into an environment of its own in the folder, pinned, and reads arrays by
-`auditor_peers.py`: the same draws, at the same confidence. Peers take one number a draw. It is the
-score of the event that our search chose on as many draws again, so that a peer has all the draws to
-test it with; ours chooses and tests on the draws alone. The mechanisms, and the faults that are
-planted in them, are those of `tests/planted_faults.py`.
+Each peer has an environment of its own in the folder, and reads the same draws by
+`auditor_peers.py`. Peers take one number a draw, the score of the event that our search chose on as
+many draws again; ours has the draws alone. Faults are those of `tests/planted_faults.py`.
 """
 
 from __future__ import annotations

@@ -3,10 +3,8 @@
 MAP-Word is by the slides' rule. Their MAP-Char is not drawn, since its rule is not known; MAP over
 whole lists, by words and by letters, is ours.
 
-The reviews, the words and the dimensions are those of `utility_embeddings.py`. Each curve is of one
-training by `method: sgd`, whose noise is for all of its steps: at epsilon 8, and at one so large
-that there is next to no noise. The gold model is word2vec without privacy on the same reviews.
-Results are kept, so that a stopped run can go on.
+Reviews, words and dimensions are those of `utility_embeddings.py`. Each curve is of one training by
+`method: sgd`: at epsilon 8, and at one with next to no noise. Gold is word2vec without privacy.
 
     python benchmarks/utility_steps.py --reviews REVIEWS.parquet --glove GLOVE.txt --output FOLDER
 """
