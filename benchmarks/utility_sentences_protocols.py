@@ -118,12 +118,16 @@ def write_public(data: Path, folder: Path, output: Path) -> None:
     pq.write_table(pa.table({"text": rest}), output)
 
 
-def compared(folder: Path) -> dict[str, dict[str, Any]]:
+def compared(folder: Path, encoder: str) -> dict[str, dict[str, Any]]:
     """Return the variants to measure: of each epsilon, three, and the one that comes closest."""
     kept = folder / "report.yaml"
     if not kept.exists():
         outcomes = qc.calibrate_sentences(
-            folder / "candidates", folder / "more.parquet", epsilons=EPSILONS, documents=CALIBRATED
+            folder / "candidates",
+            folder / "more.parquet",
+            epsilons=EPSILONS,
+            documents=CALIBRATED,
+            encoder=encoder,
         )
         variants = {}
         for epsilon in EPSILONS:
@@ -269,7 +273,7 @@ def prepared(description: str) -> Iterator[tuple[str, Corpus, Path, argparse.Nam
 def main() -> None:
     """Measure what is not measured yet, and print the tables."""
     for name, corpus, folder, given in prepared(str(__doc__)):
-        variants = compared(folder)
+        variants = compared(folder, given.encoder)
         release(name, corpus, folder, given.encoder)
         print_tables(name, evaluated(corpus, folder, given.draws, "report"), variants)
         if given.encoder == PACKAGED:
