@@ -1,12 +1,10 @@
 """Compares mechanisms for sentence embeddings by what classifiers learn, with `evaluate`.
 
-Private are 1,600 film reviews of two sentiments, of 8 sentences or more, of which the first 16
-count, and 1,500 complaints about five groups of products, of 5 sentences or more, of which the
-first 10 count. Of 2,400 others of the same corpus, 2,000 become candidates, and 200 others still
-choose, by `calibrate sentence-embeddings`, the number of directions of `projected-mean` and which
-mechanism comes closest. The classifiers (logistic regression, and a network) learn from rows as
-released, or from originals, and are tested on others as released; and a network as the paper has
-it, of recoded means. At epsilon 10, the number of sentences that count varies, too.
+Private are 1,600 film reviews of two sentiments, of 8 sentences or more (the first 16 count), and
+1,500 complaints about five groups of products, of 5 or more (the first 10). Of 2,400 others, 2,000
+become candidates, and 200 choose, by `calibrate sentence-embeddings`, the number of directions and
+the mechanism that comes closest. Classifiers learn from rows as released, or from originals, and
+are tested on others as released; and a network as the paper has it, of recoded means.
 
     python benchmarks/utility_sentences_protocols.py --data ../shared/data \\
         --folder build/utility-sentences
