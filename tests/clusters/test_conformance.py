@@ -151,7 +151,7 @@ KINDS: dict[str, dict[str, Any]] = {
         "users": DOCUMENTS,
         "epsilon": 10,
         "delta": 1e-6,
-        "vocabulary": {"private": {"epsilon": 8, "delta": 1e-7, "words": 20}},
+        "vocabulary": {"public": f"s3://{BUCKET}/frequent.txt"},
     },
     "counted": VECTORS | {"method": "cooccurrence"},
     "trained": VECTORS | {"method": "sgd", "training": {"steps": 3}},
