@@ -24,6 +24,7 @@ from machine import SURE
 import quietcorpus as qc
 import quietcorpus.mechanisms.bags.histogram
 import quietcorpus.mechanisms.users.sampled_users
+import quietcorpus.transforms.users.clipped_sums
 import quietcorpus.transforms.users.cooccurrence
 from quietcorpus.mechanisms.noise.exponential import ExponentialMechanism
 from quietcorpus.mechanisms.users.clipped_sum import STEPS
@@ -203,7 +204,7 @@ def unclipped(patch: Patch) -> None:
         return packed(low, high, size), weights
 
     patch.setattr(quietcorpus.transforms.users.cooccurrence, "contribution", raw)
-    patch.setattr(quietcorpus.transforms.users.cooccurrence, "clipped", asked)
+    patch.setattr(quietcorpus.transforms.users.clipped_sums, "clipped", asked)
     patch.setattr(quietcorpus.mechanisms.users.sampled_users, "clipped", asked)
 
 
