@@ -17,7 +17,7 @@ from quietcorpus.transforms.errors import InputError, StageError, require_instal
 
 Backend = Literal["local", "ray"]
 """Threads of this process; or the Ray cluster that RAY_ADDRESS names, else one of our own."""
-_TRIES = 4  # to start Ray
+_TRIES = 8  # to start Ray
 _CONNECT_SECONDS = 10.0
 
 
