@@ -93,7 +93,7 @@ def _warm(modules: Sequence[str]) -> None:
         importlib.import_module(name)
     if not modules:
         _warm_all()
-    # What was loaded has hundreds of them, which unload it: half of what a short command takes.
+    # Hundreds of finalizers would unload what was loaded: half the time of a short command.
     weakref.finalize._registry.clear()  # type: ignore[attr-defined]
     gc.freeze()  # or every child would walk through all of it as it ends
     gc.enable()

@@ -1,8 +1,8 @@
 """Many bytes at once, for kernels: loads and comparisons that become vector instructions.
 
-The kernels that call these must have 64 bytes behind every position that they give: `padded`
-sees to that. LLVM divides a comparison of 64 bytes into what a processor has; the results are the
-same on all of them.
+The kernels that call these must have 64 bytes behind every position that they give: `padded` adds
+them. LLVM divides a comparison of 64 bytes into instructions of the processor; the results are the
+same on all processors.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def candidates(phrases: Numbers, last: npt.NDArray[np.bool_], chosen: int) -> Nu
 
     `phrases` is int64, for each token of some texts the number of the chosen phrase that begins
     there, or -1; `last` marks the last token of each text. The number of a candidate is
-    left * chosen + right, of the two chosen phrases in it, out of so many that are `chosen`.
+    left * chosen + right, the numbers of the two chosen phrases in it, of `chosen` in all.
     """
     right = np.append(phrases[1:], -1)
     grown = (phrases >= 0) & (right >= 0) & ~last

@@ -22,7 +22,7 @@ Terms = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class WordCounts:
-    """What a user adds to the counts of words, and the counts of noisy sums.
+    """The bound on a user's counts of words, and the counts that noisy sums give.
 
     `items` distinct words of a user count in full, each up to `weight` times.
 

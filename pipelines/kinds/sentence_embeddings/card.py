@@ -186,7 +186,7 @@ class SentencesMechanism(Mechanism):
 
 
 def _are_along(column: pa.ChunkedArray, directions: int) -> bool:
-    """Return whether vectors differ along so many directions alone, but for float32's rounding."""
+    """Return whether vectors differ along that number of directions, but for float32's rounding."""
     vectors = pc.list_flatten(column).to_numpy().reshape(len(column), -1).astype(np.float64)
     if len(vectors) < directions + 2:
         return True

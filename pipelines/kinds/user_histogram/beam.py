@@ -1,4 +1,4 @@
-"""How often users use each word, in a pipeline that others compose."""
+"""Counts of users' words, in a pipeline that others compose."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ def charged_for_vocabulary(mechanism: CountsUsers, stages: Sequence[Any]) -> Con
 
 Budgets = Mapping[str, Fraction]
 Solved = tuple[dict[str, Any], Mapping[str, Fraction]]
-"""What a card states of noise that was solved, and what the users of each group spend."""
+"""The noise that solves a budget, as a card states it, and the epsilon that each group spends."""
 
 
 def of_norms(budgets: Budgets, delta: Fraction) -> Solved:

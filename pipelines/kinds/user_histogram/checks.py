@@ -50,7 +50,7 @@ from ...card.loading import LoadedRelease
 from ..histogram.checks import Selecting, any_selected, terms_selected
 from .counts import UserHistogramKind
 from .user_changes import of_counts, of_weights
-from .user_corpus import UserCorpus
+from .user_corpus import ClippedSumsKind, UserCorpus
 
 _DELTA = Fraction(1, 100)
 """The delta of audits by draws: at the release's own, events that tell users apart are not seen."""
@@ -61,8 +61,17 @@ _CELLS, _MOST_WORDS = 1 << 20, 1 << 13  # of a block, whose noise is drawn at on
 
 
 def audits(kind: UserHistogramKind) -> list[Exact | Sampled]:
-    """Return audits of the vocabulary, of every group's users, of their cost, and of counts."""
-    changes = of_counts(kind)
+    """Return the audits of all stages."""
+    return of_clipped_sums(kind, of_counts(kind), _NUMBERS)
+
+
+def of_clipped_sums(
+    kind: ClippedSumsKind, changes: UserChanges, numbers: int
+) -> list[Exact | Sampled]:
+    """Return audits of the vocabulary, of every group's users, of their cost, and of counts.
+
+    Noisy counts are drawn with and without `numbers` of what a user adds.
+    """
     used = [(number, name) for number, (name, most) in enumerate(kind.norms.most.items()) if most]
     return [
         *of_choice(kind.corpus),
@@ -72,7 +81,7 @@ def audits(kind: UserHistogramKind) -> list[Exact | Sampled]:
         of_sums(
             "the counts",
             kind.norms.mechanism,
-            lambda: changes.telling(used[-1][0], _NUMBERS),
+            lambda: changes.telling(used[-1][0], numbers),
             partial(counts_released, kind.counting),
         ),
     ]

@@ -10,10 +10,8 @@ from types import MappingProxyType
 
 import apache_beam as beam
 
-from quietcorpus.mechanisms.accounting.filters import Concentrated
-from quietcorpus.mechanisms.accounting.guarantees import Spending, UserPrivacy, compose
+from quietcorpus.mechanisms.accounting.guarantees import compose
 from quietcorpus.mechanisms.users.clipped_sum import STEPS
-from quietcorpus.mechanisms.users.group_norms import GroupNorms
 from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
 from quietcorpus.mechanisms.users.word_counts import WordCounts
 from quietcorpus.transforms.errors import InputError
@@ -22,8 +20,6 @@ from quietcorpus.transforms.shards import TALLIES, Written
 from quietcorpus.transforms.sums import OfParts
 from quietcorpus.transforms.users.word_counts import NoisyWordCounts, UserCounts
 
-from ...card.costs import ACCOUNTANTS
-from ...environment.version import versions_of
 from ...jobs import notices
 from ...jobs.job import Job, of_vocabulary
 from ...jobs.kind import Account
@@ -31,16 +27,15 @@ from ...storage.files import rows_of
 from ...storage.layout import VOCABULARY
 from .card import LEAST_ON_NOISE, STAGE, user_limits
 from .spec import UserHistogramSpec
-from .user_corpus import UserCorpus, UserLevelKind
+from .user_corpus import ClippedSumsKind, UserCorpus
 
 
 @dataclass(frozen=True)
-class UserHistogramKind(UserLevelKind):
+class UserHistogramKind(ClippedSumsKind):
     """The kind `histogram` with `user`, with its noise and norms computed."""
 
-    norms: GroupNorms
-
     least_on_noise = LEAST_ON_NOISE
+    stage = STAGE
     laws = MappingProxyType(
         {
             "users": 2,
@@ -51,9 +46,6 @@ class UserHistogramKind(UserLevelKind):
             STAGE: 1,
         }
     )
-
-    def __post_init__(self) -> None:
-        self.corpus.users.require_groups(self.norms.most)
 
     @classmethod
     def resolve(cls, spec: UserHistogramSpec) -> UserHistogramKind:
@@ -98,20 +90,14 @@ class UserHistogramKind(UserLevelKind):
         return self.spec.users / self.deviation
 
     @property
-    def doubts(self) -> Sequence[str]:
-        return self.corpus.doubts_of_idle(self.norms.idle)
-
-    @property
-    def computing(self) -> str:
-        parts = versions_of(*ACCOUNTANTS), self.corpus.tokenizer.software
-        return "; ".join(filter(None, parts))
-
-    @property
     def counting(self) -> UserCounts:
         """Return the parameters of the counts and of their noise."""
-        users, norms = self.corpus.users, self.norms
-        most = tuple(norms.most[name] for name in users.groups)
-        return UserCounts(most=most, mechanism=norms.mechanism, users=users, bound=self.bound)
+        return UserCounts(
+            most=self.most,
+            mechanism=self.norms.mechanism,
+            users=self.corpus.users,
+            bound=self.bound,
+        )
 
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:
         words, gathered = self.corpus.gathered(pipeline, job)
@@ -122,15 +108,6 @@ class UserHistogramKind(UserLevelKind):
             | "write" >> beam.ParDo(WriteTables(job.staging, job.key, of_vocabulary), words)
         )
         (files, gathered[TALLIES]) | "run files" >> WriteRunFiles(job.staging, job.key)
-
-    @property
-    def spendings(self) -> list[Spending[UserPrivacy]]:
-        """Return the cost of each stage."""
-        return self.corpus.spendings(STAGE, self.norms.spent)
-
-    @property
-    def concentrated(self) -> Concentrated:
-        return self.corpus.concentrated(self.norms.concentrated)
 
     @property
     def expected_noise(self) -> Sequence[str]:

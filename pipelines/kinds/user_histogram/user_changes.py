@@ -161,7 +161,7 @@ def _word(case: int, number: int) -> str:
 
 
 def letters(number: int, count: int) -> str:
-    """Return a number in so many letters."""
+    """Return a number as `count` letters."""
     letters = string.ascii_lowercase
     return "".join(letters[number // 26**place % 26] for place in range(count))
 

@@ -13,12 +13,14 @@ import apache_beam as beam
 from quietcorpus.indexes.tokens.tokenizers import Tokenizer
 from quietcorpus.mechanisms.accounting.filters import Concentrated
 from quietcorpus.mechanisms.accounting.guarantees import Spending, UserPrivacy, compose
+from quietcorpus.mechanisms.users.group_norms import GroupNorms
 from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.identifiers import TAG
 from quietcorpus.transforms.run_files import WriteRunFiles, WriteTables
 from quietcorpus.transforms.shards import TALLIES, Tally, Written
+from quietcorpus.transforms.users.clipped_sums import UserSums
 from quietcorpus.transforms.users.shards import shards_for
 from quietcorpus.transforms.users.user_vocabulary import UserVocabularyOfSplits
 from quietcorpus.transforms.users.users import BoundedUsers, GatherUsers
@@ -26,7 +28,9 @@ from quietcorpus.transforms.vocabulary import listed, load
 
 from ...card import model as card
 from ...card import statements
+from ...card.costs import ACCOUNTANTS
 from ...card.weakness import Weakness, of_guarantee, of_noise, of_users
+from ...environment.version import versions_of
 from ...jobs import notices
 from ...jobs.job import Job, of_vocabulary, refuse_repeated, splits_of
 from ...jobs.kind import Kind
@@ -212,3 +216,47 @@ class UserLevelKind(Kind):
 
     def noticed(self, tally: Tally) -> Sequence[str]:
         return notices.noticed_of_list(self.corpus.public, tally.frequent)
+
+
+@dataclass(frozen=True)
+class ClippedSumsKind(UserLevelKind):
+    """A kind that releases sums once, to which each user adds a vector of bounded length.
+
+    Attributes:
+        norms: the noise on the sums, and the norm of each group's users.
+        stage: the name of the sums among the stages that cost.
+    """
+
+    norms: GroupNorms
+    stage: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        self.corpus.users.require_groups(self.norms.most)
+
+    @property
+    @abstractmethod
+    def counting(self) -> UserSums:
+        """Return the parameters of the sums and of their noise."""
+
+    @property
+    def most(self) -> tuple[int, ...]:
+        """Return the norm of each group's users, in the order of the groups."""
+        return tuple(self.norms.most[name] for name in self.corpus.users.groups)
+
+    @property
+    def doubts(self) -> Sequence[str]:
+        return self.corpus.doubts_of_idle(self.norms.idle)
+
+    @property
+    def computing(self) -> str:
+        parts = versions_of(*ACCOUNTANTS), self.corpus.tokenizer.software
+        return "; ".join(filter(None, parts))
+
+    @property
+    def spendings(self) -> list[Spending[UserPrivacy]]:
+        """Return the cost of each stage."""
+        return self.corpus.spendings(self.stage, self.norms.spent)
+
+    @property
+    def concentrated(self) -> Concentrated:
+        return self.corpus.concentrated(self.norms.concentrated)

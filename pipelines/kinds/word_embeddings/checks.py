@@ -25,7 +25,7 @@ from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import Corpus
 
 from ...audit.inputs import SOURCE
-from ...audit.users import of_accounting, of_documents_without_part, of_group, once
+from ...audit.users import of_accounting, of_documents_without_part, of_group
 from ...canaries.game import (
     Coins,
     Document,
@@ -39,25 +39,20 @@ from ...canaries.game import (
 )
 from ...card.loading import LoadedRelease
 from ...jobs.kind import Kind
-from ..user_histogram.checks import counts_released, of_choice, of_longest, of_sums
+from ..user_histogram.checks import of_choice, of_clipped_sums, of_longest, of_sums
 from ..user_histogram.user_corpus import UserLevelKind
 from . import user_changes as user_texts
 from .methods import CountedEmbeddingsKind, TrainedEmbeddingsKind
 from .training import STAGE
 
-_DELTA = Fraction(1, 100)
-"""The delta of audits by draws: at the release's own, events that tell users apart are not seen."""
 _NUMBERS = 4
-_WORDS_AT_MOST = 8
-_TAIL_BITS = 256
 _USERS = 1_000
-_CELLS = 1 << 20  # of a block, whose noise is drawn at once
 
 
 def audits(kind: Kind) -> list[Exact | Sampled]:
     """Return the audits of all stages, by either method."""
     if isinstance(kind, CountedEmbeddingsKind):
-        return of_counted(kind)
+        return of_clipped_sums(kind, user_texts.of_counts(kind), _NUMBERS)
     assert isinstance(kind, TrainedEmbeddingsKind)
     return of_trained(kind)
 
@@ -85,24 +80,6 @@ def of_trained(kind: TrainedEmbeddingsKind) -> list[Exact | Sampled]:
             ClippedSum(schedule.noise_multiplier),
             lambda: whole,
             partial(step_released, training),
-        ),
-    ]
-
-
-def of_counted(kind: CountedEmbeddingsKind) -> list[Exact | Sampled]:
-    """Return audits of the vocabulary, of every group's users, of their cost, and of counts."""
-    changes = user_texts.of_counts(kind)
-    used = [(number, name) for number, (name, most) in enumerate(kind.norms.most.items()) if most]
-    return [
-        *of_choice(kind.corpus),
-        *(of_longest("a user's counts", changes, name, number) for number, name in used),
-        of_documents_without_part("counts", changes),
-        *of_accounting(kind.spendings[-1].guarantee, once(kind.norms)),
-        of_sums(
-            "the counts",
-            kind.norms.mechanism,
-            lambda: changes.telling(used[-1][0], _NUMBERS),
-            partial(counts_released, kind.counting),
         ),
     ]
 

@@ -20,7 +20,6 @@ from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.users.clipped_sum import ClippedSum
 from quietcorpus.mechanisms.users.cooccurrence import cells_of
 from quietcorpus.mechanisms.users.factorisation import factorise
-from quietcorpus.mechanisms.users.group_norms import GroupNorms
 from quietcorpus.mechanisms.users.skip_gram import SkipGram, device_name
 from quietcorpus.mechanisms.users.user_training import Training
 from quietcorpus.transforms.errors import InputError, NoisyOutcome, StageError, require_installed
@@ -51,7 +50,7 @@ from ...storage import layout
 from ...storage.files import rows_of
 from ...storage.layout import TABLE
 from ..user_histogram.card import user_limits
-from ..user_histogram.user_corpus import UserCorpus, UserLevelKind
+from ..user_histogram.user_corpus import ClippedSumsKind, UserCorpus, UserLevelKind
 from .card import LEAST_ON_NOISE, of_schedule, papers_figure
 from .files import words_in, write_embeddings
 from .spec import TrainingSpec, WordEmbeddingsSpec
@@ -85,12 +84,11 @@ class EmbeddingsKind(UserLevelKind):
 
 
 @dataclass(frozen=True)
-class CountedEmbeddingsKind(EmbeddingsKind):
+class CountedEmbeddingsKind(ClippedSumsKind, EmbeddingsKind):
     """The kind `word-embeddings` by `method: cooccurrence`, with its noise and norms computed."""
 
-    norms: GroupNorms
-
     least_on_noise = LEAST_ON_NOISE["cooccurrence"]
+    stage = "cooccurrences"
     laws = MappingProxyType(
         {
             "users": 2,
@@ -101,9 +99,6 @@ class CountedEmbeddingsKind(EmbeddingsKind):
             "cooccurrences": 1,
         }
     )
-
-    def __post_init__(self) -> None:
-        self.corpus.users.require_groups(self.norms.most)
 
     @classmethod
     def resolve(cls, spec: WordEmbeddingsSpec) -> CountedEmbeddingsKind:
@@ -120,21 +115,13 @@ class CountedEmbeddingsKind(EmbeddingsKind):
         return float(self.corpus.spec.users / self.norms.mechanism.noise_multiplier)
 
     @property
-    def doubts(self) -> Sequence[str]:
-        return self.corpus.doubts_of_idle(self.norms.idle)
-
-    @property
-    def computing(self) -> str:
-        parts = versions_of(*ACCOUNTANTS), self.corpus.tokenizer.software
-        return "; ".join(filter(None, parts))
-
-    @property
     def counting(self) -> Cooccurrences:
         """Return the parameters of the counts and of their noise."""
-        users = self.corpus.users
-        most = tuple(self.norms.most[name] for name in users.groups)
         return Cooccurrences(
-            window=self.spec.window, most=most, mechanism=self.norms.mechanism, users=users
+            window=self.spec.window,
+            most=self.most,
+            mechanism=self.norms.mechanism,
+            users=self.corpus.users,
         )
 
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:
@@ -177,15 +164,6 @@ class CountedEmbeddingsKind(EmbeddingsKind):
             )
         listed = [word for word, own in zip(words, kept, strict=True) if own]
         return listed, found.vectors[kept]
-
-    @property
-    def spendings(self) -> list[Spending[UserPrivacy]]:
-        """Return the cost of each stage."""
-        return self.corpus.spendings("cooccurrences", self.norms.spent)
-
-    @property
-    def concentrated(self) -> Concentrated:
-        return self.corpus.concentrated(self.norms.concentrated)
 
     def found(self, made: Sequence[Written], files: Sequence[Written]) -> Mapping[str, Value]:
         left = storage.rows_of(made, layout.VOCABULARY) - storage.rows_of(files, TABLE)
