@@ -73,8 +73,8 @@ _KINDS = {
 }
 
 
-_FORMS = {"user-histogram": ("histogram", "user")}
-"""The names here of kinds' other forms: the kind, and the key that tells such a block."""
+_FORMS = {"user-histogram": ("histogram", ("user", "unit"))}
+"""The names here of kinds' other forms: the kind, and the keys of which each tells such a block."""
 
 
 def register(kind: str, parts: KindParts) -> None:
@@ -101,8 +101,8 @@ def forms() -> tuple[str, ...]:
 
 def form(kind: str, keys: Container[str]) -> str:
     """Return the name of the form of a kind whose block has these keys."""
-    for name, (of, key) in _FORMS.items():
-        if of == kind and key in keys:
+    for name, (of, telling) in _FORMS.items():
+        if of == kind and any(key in keys for key in telling):
             return name
     return kind
 

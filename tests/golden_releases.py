@@ -68,6 +68,11 @@ KINDS: dict[str, dict[str, Any]] = {
         **{"vocabulary": {"private": {"epsilon": 20, "delta": 1e-4, "words": 5}}},
         **FIRST,
     },
+    "histogram, documents": {
+        **{"unit": "document", "documents": 120, "epsilon": 60, "delta": 1e-3},
+        **{"vocabulary": {"private": {"epsilon": 20, "delta": 1e-4, "words": 5}}},
+        **FIRST,
+    },
     "words": {"mechanism": "madlib", "epsilon": 2, **INDEXED, "out_of_vocabulary": "draw"},
     "words, vickrey": {"mechanism": "vickrey", "epsilon": 2, "tuning": 0.5, **INDEXED},
     "words, brr": {"mechanism": "brr", "epsilon": 1, **INDEXED},

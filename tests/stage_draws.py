@@ -313,6 +313,12 @@ DRAWS: dict[str, Callable[[pytest.MonkeyPatch, Path], Any]] = {
         for what in (*Utility, "truncation", "projected-mean")
     },
     "users": lambda *_: [d and d.hex() for d in USERS.digests(TEXTS, KEY)],
+    **{
+        f"users, each {what}": lambda *_, own=own: [
+            d and d.hex() for d in replace(USERS, column=None).digests(own, KEY)
+        ]
+        for what, own in (("document", TEXTS), ("row", ROWS))
+    },
     "words of users": lambda _, folder: user_words(folder),
     "texts of users": lambda _, folder: user_texts(folder),
     "clipping": lambda *_: clipped_texts(PAIRS),

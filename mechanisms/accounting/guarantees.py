@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
-from typing import Generic, Literal, TypeVar
+from typing import ClassVar, Generic, Literal, TypeVar
 
 SAME_FILES = "the same records at the same places of the same files, with the same kept columns"
 """The beginning of an adjacency whose unit lies within one document of a corpus of files."""
@@ -121,6 +121,8 @@ class DocumentPrivacy:
     epsilon: Fraction
     delta: Fraction
 
+    groups: ClassVar[tuple[tuple[str, Fraction], ...]] = ()
+    """Of documents with a separate epsilon: none."""
     definition = "document-level differential privacy"
     unit = "one document"
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from quietcorpus.evaluation.audits.exact import epsilon_recomputed
 from quietcorpus.evaluation.audits.findings import Exact, Sampled
-from quietcorpus.mechanisms.accounting.guarantees import UserPrivacy, round_up
+from quietcorpus.mechanisms.accounting.guarantees import DocumentPrivacy, UserPrivacy, round_up
 from quietcorpus.mechanisms.users.group_norms import GroupNorms
 from quietcorpus.transforms.users.users import Users
 
@@ -39,7 +39,9 @@ def once(norms: GroupNorms) -> dict[str, Composition]:
     return {name: (Fraction(1), noise, 1) for name, noise in norms.noise_multipliers.items()}
 
 
-def of_accounting(guarantee: UserPrivacy, courses: dict[str, Composition]) -> list[Exact | Sampled]:
+def of_accounting(
+    guarantee: UserPrivacy | DocumentPrivacy, courses: dict[str, Composition]
+) -> list[Exact | Sampled]:
     """Return audits of each group's stated epsilon by a second accounting of the actual noise."""
     stated = dict(guarantee.groups) or {"": guarantee.epsilon}
     delta = guarantee.delta
@@ -198,7 +200,8 @@ class UserChanges:
                 rows += [self._row(one, user(first), lesser) for one in self._without_part]
                 yield Case(rows, None if lesser is None else self._bound(lesser))
         first = next(numbers)
-        partless = [self._row(document, None, groups[-1]) for document in documents]
+        owned = self._users.column is not None  # else no document is without a user
+        partless = [self._row(document, None, groups[-1]) for document in documents if owned]
         if self._users.group_column is not None:
             named = [groups[-1]] * (len(documents) - 1)
             partless += [
@@ -217,7 +220,9 @@ class UserChanges:
     def _row(self, document: Document, name: str | None, group: int | None) -> Row:
         """Return a document of a user, who is in a group or in none."""
         users = self._users
-        columns: dict[str, str | None] = {**document, users.column: name}
+        columns: dict[str, str | None] = {**document}
+        if users.column is not None:
+            columns[users.column] = name
         if users.group_column is not None:
             names = _largest_numbers(users.groups) if users.levels else [*users.groups, None]
             columns[users.group_column] = names[-1 if group is None else group]

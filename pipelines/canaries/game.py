@@ -150,7 +150,7 @@ def apart_of(cost: DocumentPrivacy | UserPrivacy) -> float:
 
 def of_user(users: Users, name: str, group: int = -1) -> dict[str, str]:
     """Return the columns of a user of a group, by its number: of the largest budget, or another."""
-    columns = {users.column: name}
+    columns = {} if users.column is None else {users.column: name}
     if users.group_column is not None:
         levels = users.levels
         columns[users.group_column] = str(levels[group]) if levels else users.groups[group]

@@ -37,6 +37,15 @@ OF_NAMES = (
     "what other users write about a person",
 )
 """The limits of a guarantee for users whom a column of the corpus names."""
+_MORE_THAN_ONE = (
+    "what several documents of one person say together, or one document that the corpus holds "
+    "twice: the unit is one document, and k of them are protected at k times epsilon only"
+)
+
+
+def of_several(*, is_pure: bool) -> str:
+    """Return the limit of a guarantee for whole documents; `is_pure`, if delta is zero."""
+    return _MORE_THAN_ONE + ("" if is_pure else ", with a delta that grows faster than k")
 
 
 def budget_limits(named: bool | None) -> list[str]:
@@ -78,9 +87,14 @@ def spendable(
 
 
 def promised(
-    spent: Mapping[str, Fraction], delta: Fraction, budgets: Mapping[str, Any] | None
-) -> UserPrivacy:
-    """Return the guarantee of a stage that costs each group's users so much."""
+    spent: Mapping[str, Fraction], delta: Fraction, user: str | None, budgets: object
+) -> UserPrivacy | DocumentPrivacy:
+    """Return the guarantee of a stage that costs each group's users so much.
+
+    Without a column `user`, the unit is a document, and there are no groups.
+    """
+    if user is None:
+        return DocumentPrivacy(max(spent.values()), delta)
     groups = () if budgets is None else tuple(spent.items())
     return UserPrivacy(max(spent.values()), delta, groups)
 
@@ -170,7 +184,7 @@ def of_release(facts: Facts, own: Sequence[str]) -> list[str]:
     whole = isinstance(facts.total, DocumentPrivacy | UserPrivacy)
     return [
         *accepted(facts.accept),
-        *_of_number(facts),
+        *of_number(facts.total, facts.accept),
         *([] if whole else _of_documents(facts)),
         *_of_partitions(facts.disjoint, facts.identifier),
         *own,
@@ -256,10 +270,9 @@ _EARLIER = {"which documents have changed": "what other releases of the corpus s
 """The subjects of lines of earlier versions, with those of the lines that took their place."""
 
 
-def _of_number(facts: Facts) -> list[str]:
+def of_number(total: Guarantee, accept: Sequence[Reason]) -> list[str]:
     """Return what a release reveals by its presence, where delta must not pass 1 / documents."""
-    total = facts.total
-    if not isinstance(total, DocumentPrivacy) or not total.delta or "large-delta" in facts.accept:
+    if not isinstance(total, DocumentPrivacy) or not total.delta or "large-delta" in accept:
         return []
     most = math.floor(1 / total.delta)
     return [f"{statements.WHETHER}: a corpus of more than {most:,} documents makes none"]

@@ -79,9 +79,6 @@ class FileFormat(NamedTuple):
 class Mechanism(Part):
     """The mechanism of a release, with its resolved parameters."""
 
-    counts_records: ClassVar[bool] = True
-    """The choice to state numbers of records on the card."""
-
     has_papers_figure: ClassVar[bool] = False
     """The choice to state the result of a paper's own accounting on the card."""
     private: ClassVar[frozenset[str]] = frozenset()
@@ -94,6 +91,11 @@ class Mechanism(Part):
     def promise(self) -> Promise | None:
         """Return the form of guarantee that this mechanism gives; None if it is unknown."""
         raise NotImplementedError
+
+    @property
+    def counts_records(self) -> bool:
+        """Return whether the card states numbers of records."""
+        return True
 
     @property
     def files(self) -> Mapping[str, FileFormat]:

@@ -210,7 +210,7 @@ GUESSED = "anything: the master key can be guessed, and with it every noise is k
 _BY_CHANCE = Fraction(1, 370)
 """Twice the share of texts that reach three standard deviations of the noise by chance."""
 _REPLACED = 2  # in L1: a replaced word is one removed and one added
-_WORTH = "the vectors' worth, of which no guarantee speaks: "
+_WORTH = "worth, of which no guarantee speaks: "
 
 
 class Weakness(NamedTuple):
@@ -406,26 +406,28 @@ def of_documents(total: Guarantee, documents: int) -> list[Weakness]:
     return [Weakness(said, "lower delta", "large-delta")]
 
 
-def of_noise(users: int, on_noise: float, least: int) -> list[Weakness]:
-    """Judge vectors by the number of users per standard deviation of the noise."""
+def of_noise(
+    number: int, on_noise: float, least: int, units: str = "users", what: str = "vectors"
+) -> list[Weakness]:
+    """Judge what is released by the number of units per standard deviation of the noise."""
     if on_noise >= least:
         return []
     said = (
-        f"{_WORTH}about {users:,} users are too few for so much noise, {math.floor(on_noise):,} "
-        f"to a standard deviation of it where {least:,} are needed"
+        f"the {what}' {_WORTH}about {number:,} {units} are too few for so much noise, "
+        f"{math.floor(on_noise):,} to a standard deviation of it where {least:,} are needed"
     )
-    return [
-        Weakness(
-            said, "gather more users, or give a larger mechanism.epsilon, which protects them less"
-        )
-    ]
+    more = f"gather more {units}, or give a larger mechanism.epsilon, which protects them less"
+    return [Weakness(said, more)]
 
 
 def of_left_out(kept: int, words: int) -> list[Weakness]:
     """Judge vectors by how many of the vocabulary's words the noisy counts support."""
     if kept >= LEAST_WORDS * words:
         return []
-    said = f"{_WORTH}{kept:,} of {words:,} words stand out of the noise; the others are left out"
+    said = (
+        f"the vectors' {_WORTH}{kept:,} of {words:,} words stand out of the noise; the others are "
+        "left out"
+    )
     return [Weakness(said, "gather more users, or give fewer words")]
 
 

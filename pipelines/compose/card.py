@@ -15,6 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from quietcorpus.mechanisms.accounting.guarantees import (
     SAME_FILES,
+    DocumentPrivacy,
     Guarantee,
     Spending,
     UserPrivacy,
@@ -26,7 +27,7 @@ from quietcorpus.transforms.shards import Written
 
 from .. import registry
 from ..card import statements
-from ..card.limits import unlike
+from ..card.limits import of_number, unlike
 from ..card.model import (
     Budget,
     GuaranteePart,
@@ -203,7 +204,7 @@ def of_kind(
 ) -> ComposedCard:
     """Return the card of a transform that is a kind of release, and has released these tables."""
     account = kind.account(files)
-    whole = isinstance(account.total, UserPrivacy)
+    whole = isinstance(account.total, DocumentPrivacy | UserPrivacy)
     described = mechanism(block, account).model_dump(mode="json", exclude_none=True)
     weak = [one.said for one in (*kind.weaknesses, *kind.shown(files, files))]
     released = rows.keep if block.copies_columns else ()
@@ -217,6 +218,7 @@ def of_kind(
             *weak,
             *accepted(rows.accept),
             *(_OF_USERS if whole else _of_rows(rows, released)),
+            *of_number(account.total, rows.accept),
             *_of_account(account),
         ],
         kind.artefacts,

@@ -16,7 +16,11 @@ from apache_beam.runners.direct.direct_runner import (
 from apache_beam.transforms.window import GlobalWindows
 from apache_beam.typehints.row_type import RowTypeConstraint
 
-from quietcorpus.mechanisms.accounting.guarantees import Guarantee, LimitedPrecision
+from quietcorpus.mechanisms.accounting.guarantees import (
+    DocumentPrivacy,
+    Guarantee,
+    LimitedPrecision,
+)
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.composed.fields import Fields
 from quietcorpus.transforms.composed.reading import COPIES, ERRORS, ReadBatches, ReadRows
@@ -100,7 +104,7 @@ def read(
         looks = partial(doubts, keep=spec.keep, accept=spec.accept, key=f"{label}: keep")
         look = beam.ParDo(DoubtKept(spec.keep, SAMPLE, looks))
         checked.append(found.documents | "look at kept fields" >> look)
-    if isinstance(total, LimitedPrecision) and total.delta:
+    if isinstance(total, LimitedPrecision | DocumentPrivacy) and total.delta:
         within = partial(_refuse_delta, label, total, spec.accept)
         counted = identified | "count" >> beam.CombineGlobally(_added).without_defaults()
         checked.append(counted | "delta" >> beam.ParDo(Check(within)))
@@ -182,7 +186,7 @@ def _refuse_copies(
 
 
 def _refuse_delta(
-    label: str, total: LimitedPrecision, accept: Sequence[Reason], identified: Covered
+    label: str, total: Guarantee, accept: Sequence[Reason], identified: Covered
 ) -> None:
     """Raise InputError if delta is above 1 / documents."""
     with labelled(label):

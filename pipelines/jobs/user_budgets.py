@@ -9,17 +9,17 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Protocol
 
-from quietcorpus.mechanisms.accounting.guarantees import UserPrivacy
+from quietcorpus.mechanisms.accounting.guarantees import DocumentPrivacy, UserPrivacy
 from quietcorpus.mechanisms.users.group_norms import GroupNorms
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.users.users import Users
 
-from ..card.limits import budget_limits
+from ..card.limits import budget_limits, promised
 from ..schema.blocks import GroupBudgets, budgets_key
 
 
 class UserSpec(Protocol):
-    """The block of a kind that protects users."""
+    """The block of a kind that protects users, or documents if it names no column of users."""
 
     @property
     def user(self) -> str | None: ...
@@ -71,14 +71,13 @@ class BudgetedUsers:
 
     @property
     def unit_scope(self) -> str:
-        """Return what defines a user."""
-        return f"users of the column {self.spec.user}"
+        """Return what defines a user; a document is a record, whatever is read of it."""
+        return "" if self.spec.user is None else f"users of the column {self.spec.user}"
 
     @property
     def named_users(self) -> Users:
         """Return how users and their groups are identified."""
         column, budgets = self.spec.user, self.spec.budgets
-        assert column is not None
         groups = tuple(self.budgets)
         if budgets is None:
             return Users(column, None, groups)
@@ -106,10 +105,9 @@ class BudgetedUsers:
             for name in groups
         ]
 
-    def promise(self, spent: Mapping[str, Fraction]) -> UserPrivacy:
+    def promise(self, spent: Mapping[str, Fraction]) -> UserPrivacy | DocumentPrivacy:
         """Return the guarantee of a stage that costs each group's users so much."""
-        groups = tuple(spent.items()) if self.spec.budgets else ()
-        return UserPrivacy(max(spent.values()), self.delta, groups)
+        return promised(spent, self.delta, self.spec.user, self.spec.budgets)
 
     @property
     def of_budgets(self) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
@@ -270,6 +270,20 @@ def refuse_text(columns: Sequence[tuple[str, str]], text: str) -> None:
             raise of_key(key, f"{shown(column)} {taken[column]}; name the column of {_NAMED[key]}")
         if key == "mechanism.user":
             taken[column] = "names the users"
+
+
+def refuse_misplaced(given: Mapping[str, Any], places: Mapping[str, str]) -> None:
+    """Raise PydanticCustomError for a key of a block that belongs elsewhere.
+
+    `places` says where, by the key's dotted name in the block.
+    """
+    for name, where in places.items():
+        *blocks, key = name.split(".")
+        inner: Any = given
+        for block in blocks:
+            inner = inner.get(block) if isinstance(inner, Mapping) else None
+        if isinstance(inner, Mapping) and key in inner:
+            raise of_key(name, where)
 
 
 class PrivateVocabulary(Strict):

@@ -1,4 +1,4 @@
-"""Histograms of users: right counts, documents of no user, measures, canaries, forged cards."""
+"""Histograms of users and documents: right counts, measures, canaries, forged cards."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 USERS = 300
 WORDS = [a + b + c for a in "bdfgklmn" for b in "aeiou" for c in "rstn"]
+EACH = {"user": None, "users": None, "unit": "document", "documents": 2 * USERS}
+"""The keys by which each document is its own user."""
 BLOCK = {"kind": "histogram", "user": "author", "users": USERS, "epsilon": 4, "delta": 1e-4}
 
 
@@ -45,6 +47,7 @@ def released(workspace: Workspace, **block: Any) -> dict[str, int]:
     """The counts of a release by this process."""
     vocabulary = {"public": str(workspace.folder / "words.txt")}
     own = BLOCK | {"vocabulary": vocabulary, "contributions": {"items": 16}} | block
+    own = {key: value for key, value in own.items() if value is not None}
     workspace.release_here({"input": {"path": "input/*.parquet"}, "mechanism": own})
     table = pq.read_table(workspace.output / "vocabulary.parquet")
     return dict(zip(table["term"].to_pylist(), table["weight"].to_pylist(), strict=True))
@@ -61,6 +64,46 @@ def test_counts_are_of_users_and_of_no_others(workspace: Workspace) -> None:
     assert np.abs(errors).max() < 6 * deviation < 99
     assert math.sqrt(float((errors**2).mean())) > deviation / 2
     qc.verify(str(workspace.output))
+
+
+def test_each_document_counts_once_where_it_is_the_unit(workspace: Workspace) -> None:
+    # Texts of 8 words: none is clipped. Kills: equal documents that count as one, documents of
+    # nobody or of one user that do, a card that promises users anything or counts documents.
+    corpus(workspace)
+    texts = pq.read_table(workspace.input / "corpus.parquet")["text"].to_pylist()
+    used = Counter(word for text in texts for word in {*text.split()})
+    found = released(workspace, **EACH)
+    card = workspace.card()
+    errors = np.array([found[word] - used[word] for word in found])
+    assert np.abs(errors).max() < 6 * card["mechanism"]["deviation"] < 99
+    assert card["guarantee"]["unit"] == "one document"
+    assert card["guarantee"]["definition"] == "document-level differential privacy"
+    assert "counts" not in card
+    assert "user" not in card["mechanism"]
+    assert "each name is a user of its own" not in str(card["guarantee"]["not_protected"])
+    said = (workspace.output / "README.md").read_text()
+    assert "A weight is a sum over documents" in said
+    qc.verify(str(workspace.output))
+
+
+def test_a_long_document_counts_as_much_as_its_bound(workspace: Workspace) -> None:
+    # Kills: a document's words beyond `tokens`, or of more weight than `items` words in full.
+    (workspace.folder / "words.txt").write_text("\n".join(WORDS[:100]))
+    workspace.parquet({"text": [*[" ".join(WORDS[:100])] * 400, *[WORDS[0]] * 99]})
+    found = released(workspace, **EACH, contributions={"items": 4, "tokens": 16})
+    deviation = workspace.card()["mechanism"]["deviation"]
+    # 16 of 100 words of each, which count sqrt(4 / 16) of a word; which ones follows the text.
+    assert abs(sum(found.values()) - 99 - 400 * 16 / 2) < 6 * 10 * deviation < 999
+
+
+def test_too_many_documents_for_the_delta_are_refused(workspace: Workspace) -> None:
+    # Kills: a document's delta that is judged by the stated number, or by none.
+    corpus(workspace)
+    own = {key: value for key, value in (BLOCK | EACH).items() if value is not None}
+    own |= {"delta": 2e-3, "vocabulary": {"public": str(workspace.folder / "words.txt")}}
+    given = {"input": {"path": "input/*.parquet"}, "mechanism": own | {"documents": 400}}
+    with pytest.raises(qc.InputError, match=r"above 1 / documents.*accept: \[large-delta\]"):
+        workspace.release_here(given | {"accept": []})
 
 
 def test_a_private_vocabulary_has_the_words_of_many_users(workspace: Workspace) -> None:
@@ -86,24 +129,48 @@ def test_a_private_vocabulary_has_the_words_of_many_users(workspace: Workspace) 
     ],
     ids=["deviation", "norms", "items", "noise", "delta"],
 )
-def test_a_forged_card_is_found(workspace: Workspace, change: Any, message: str) -> None:
+@pytest.mark.parametrize("unit", [{}, EACH], ids=["users", "documents"])
+def test_a_forged_card_is_found(
+    workspace: Workspace, unit: dict[str, Any], change: Any, message: str
+) -> None:
     # Kills: numbers of the mechanism that are compared with nothing.
     corpus(workspace)
-    released(workspace)
+    released(workspace, **unit)
     edit_card(workspace.output, change)
     with pytest.raises(qc.InputError, match=message):
         qc.verify(str(workspace.output))
 
 
-def test_measures_of_counts(workspace: Workspace) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda card: card["mechanism"].update(user="author", users=9),
+        lambda card: card["mechanism"].update(unit="user"),
+        lambda card: card["mechanism"].pop("documents"),
+        lambda card: card.update(counts={"documents": 699, "rejected": 0}),
+        lambda card: card["guarantee"].update(unit="all documents of one user"),
+    ],
+    ids=["user", "unit", "documents", "counts", "promise"],
+)
+def test_a_card_of_documents_promises_nothing_else(workspace: Workspace, change: Any) -> None:
+    # Kills: a card of documents that reads as one of users.
+    corpus(workspace)
+    released(workspace, **EACH)
+    edit_card(workspace.output, change)
+    with pytest.raises(qc.InputError):
+        qc.verify(str(workspace.output))
+
+
+@pytest.mark.parametrize("unit", [{}, EACH], ids=["users", "documents"])
+def test_measures_of_counts(workspace: Workspace, unit: dict[str, Any]) -> None:
     # Kills: a closed form of another distance, errors of other counts, words by another order.
     corpus(workspace)
-    released(workspace)
+    released(workspace, **unit)
     spec = workspace.spec(
         {
             "input": {"path": str(workspace.folder / "input/*.parquet")},
             "output": str(workspace.folder / "again"),
-            "mechanism": BLOCK
+            "mechanism": {key: own for key, own in (BLOCK | unit).items() if own is not None}
             | {"vocabulary": {"public": str(workspace.folder / "words.txt")}}
             | {"contributions": {"items": 16}},
         }
@@ -117,7 +184,7 @@ def test_measures_of_counts(workspace: Workspace) -> None:
         audits=False,
     )
     means = {(one["measure"], one["subject"]): one["mean"] for one in found["figures"]}
-    assert means["histogram-error", "exact"] < 0.03 < means["histogram-error", "release"] < 0.3
+    assert means["histogram-error", "exact"] < 0.02 < means["histogram-error", "release"] < 0.3
     assert 0.5 < means["histogram-recall", "release"] < 1  # 40 of 160 words are listed
     noise = float(Fraction(workspace.card()["mechanism"]["noise_multiplier"]))
     best = float(ndtr(1 / noise / math.sqrt(2)))
@@ -125,9 +192,10 @@ def test_measures_of_counts(workspace: Workspace) -> None:
     assert 0.5 < means["definition", "release"] <= means["definition", "guarantee"]
 
 
+@pytest.mark.parametrize("unit", [{}, EACH], ids=["users", "documents"])
 @pytest.mark.parametrize("faulty", [False, True])
 def test_canaries_show_half_of_the_noise(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, faulty: bool
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, faulty: bool, unit: dict[str, Any]
 ) -> None:
     # The fault is noise of a fourth: epsilon 4 and more where 1 is stated. Kills: canaries that
     # show nothing, words of other canaries, users of one name.
@@ -141,7 +209,8 @@ def test_canaries_show_half_of_the_noise(
             return sums + (real(self, np.zeros_like(sums), stream, addresses) // 4)
 
         monkeypatch.setattr(ClippedSum, "release", quiet)
-    block = BLOCK | {"epsilon": 1, "contributions": {"items": 4}}
+    block = {key: own for key, own in (BLOCK | unit).items() if own is not None}
+    block |= {"epsilon": 1, "contributions": {"items": 4}}
     block |= {"vocabulary": {"public": str(workspace.folder / "words.txt")}}
     spec = {
         "input": {"path": str(workspace.folder / "input/*.parquet")},

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.indexes.tokens.written_language import FrequentCounts
 from quietcorpus.mechanisms.encoding import Value
-from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
 
 from ..errors import redacted, redacted_call
 from ..metrics import Progress
@@ -33,6 +33,7 @@ from ..tokens import terms_of
 from ..vocabulary import KeySource
 
 NO_BUDGET = -1
+_IDS = "\0ids"  # in place of a file's name; no file has this one
 _BYTES = 4  # of a term's number
 _TEXTS_HELD = 1 << 12
 _NUMBER = re.compile(r"\+?[0-9]{1,400}(\.[0-9]{0,400})?([eE][+-]?[0-9]{1,4})?")
@@ -52,6 +53,7 @@ class Users:
 
     Attributes:
         column: its values name the users; documents without one, or with "", contribute nothing.
+            None if every document is a user by itself.
         group_column: its values name a user's group; None if all users are in one.
         groups: by rising budget. A user whose documents name several groups is in the first of
             them; a user with a document that names no group has no budget, and contributes nothing.
@@ -59,7 +61,7 @@ class Users:
             group is that of the largest level which is not above the number.
     """
 
-    column: str
+    column: str | None
     group_column: str | None = None
     groups: tuple[str, ...] = ("",)
     levels: tuple[Decimal, ...] = ()
@@ -89,6 +91,8 @@ class Users:
     def digests(self, documents: Documents, key: ReleaseKey) -> list[bytes | None]:
         """Return the digests of a batch's users, 16 bytes each; None for a document without one."""
         stream = key.stage("users", 2)
+        if self.column is None:
+            return _digests_of_each(documents, stream)
         column = spelled(documents.columns[self.column], "mechanism.user", self.column)
         values = [value and _name(value) for value in column]
         digests = stream.addresses("", [0] * len(values), ((v or "").encode() for v in values))
@@ -113,6 +117,19 @@ class Users:
         if value is None or not _NUMBER.fullmatch(value):
             return NO_BUDGET
         return bisect.bisect_right(self.levels, Decimal(value)) - 1
+
+
+def _digests_of_each(documents: Documents, stream: Keystream) -> list[bytes | None]:
+    """Return a digest of each document: of its id where rows have one, or of its place in a file.
+
+    A document that an engine reads twice has one digest, and equal texts at two places have two.
+    """
+    if documents.ids is not None:
+        found = stream.addresses(_IDS, [0] * len(documents.ids), documents.ids)
+    else:
+        rows = documents.rows.tolist()
+        found = stream.addresses(documents.source, rows, [b""] * len(rows))
+    return [digest.tobytes() for digest in found]
 
 
 def _name(value: str) -> str:

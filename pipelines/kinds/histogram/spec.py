@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from quietcorpus.mechanisms.noise.geometric import MINIMUM_RATE
 
-from ...schema.blocks import TokenizerSpec, VocabularySpec
+from ...schema.blocks import TokenizerSpec, VocabularySpec, refuse_misplaced
 from ...schema.mechanism import MechanismSpec
 from ...schema.values import Count, Epsilon, of_key
 
@@ -62,6 +62,14 @@ class LimitedPrecisionSpec(MechanismSpec):
         yield from self.vocabulary.sources()
 
 
+_OF_UNITS = "is of whole users or documents; name the users in `user`, or say `unit: document`"
+_PLACES = {
+    **dict.fromkeys(("users", "documents", "delta", "budgets", "contributions"), _OF_UNITS),
+    "vocabulary.private.words": _OF_UNITS,
+}
+"""Keys of the form of the kind that has `user` or `unit`."""
+
+
 class HistogramSpec(LimitedPrecisionSpec):
     """`kind: histogram`."""
 
@@ -69,3 +77,10 @@ class HistogramSpec(LimitedPrecisionSpec):
         Literal["histogram"], Field(description="release how often the corpus holds each word")
     ]
     copies_columns: ClassVar[bool] = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _in_their_places(cls, given: Any) -> Any:
+        if isinstance(given, dict):
+            refuse_misplaced(given, _PLACES)
+        return given

@@ -43,6 +43,7 @@ from ...card.limits import (
     are_named,
     budget_limits,
     check_budgets,
+    of_several,
     promised,
     spendable,
 )
@@ -92,7 +93,6 @@ class PoolSearchUsed(Part):
 class PublicTextsMechanism(Mechanism):
     """A release of public texts, weighted by documents' votes."""
 
-    counts_records: ClassVar[bool] = False
     private: ClassVar[frozenset[str]] = frozenset({"pool", "encoder"})
     kind: Literal["public-texts"]
     pool: str
@@ -121,6 +121,11 @@ class PublicTextsMechanism(Mechanism):
     encoder_precision: str
     encoder_software: str
     software: str
+
+    @property
+    def counts_records(self) -> bool:
+        """Return False: the numbers would tell of one document."""
+        return False
 
     @property
     def promise(self) -> Promise:
@@ -272,10 +277,6 @@ class PublicTextsMechanism(Mechanism):
         return tuple(self.files)
 
 
-_OF_DOCUMENTS = (
-    "what several documents of one person say together, or one document that the corpus holds "
-    "twice: the unit is one document, and k of them are protected at k times epsilon only"
-)
 _OF_NARROWED = (
     "the units whose votes narrowed the pool, beyond the guarantee that it came with; if they are "
     "of this corpus, both costs are theirs"
@@ -298,8 +299,8 @@ def text_limits(*, is_pure: bool, is_narrowed: bool) -> list[str]:
 
     `is_pure`, if delta is zero; `is_narrowed`, if another release narrowed the pool.
     """
-    grows = "" if is_pure else ", with a delta that grows faster than k"
-    return [f"{_OF_DOCUMENTS}{grows}", *([_OF_NARROWED] if is_narrowed else []), *_OF_TEXTS]
+    narrowed = [_OF_NARROWED] if is_narrowed else []
+    return [of_several(is_pure=is_pure), *narrowed, *_OF_TEXTS]
 
 
 def user_text_limits(named: bool | None, *, is_narrowed: bool) -> list[str]:
@@ -407,7 +408,7 @@ def _are_solved(mechanism: PublicTextsMechanism, total: Parameters) -> bool:
                 else GroupNorms.solved(budgets, delta)
             )
             stated["norms"] = dict(norms.most)
-            promise = promised(norms.spent, delta, mechanism.budgets)
+            promise = promised(norms.spent, delta, mechanism.user, mechanism.budgets)
         found = {name: getattr(mechanism, name) for name in stated}
         if found == stated and total.guarantee == promise:
             return True

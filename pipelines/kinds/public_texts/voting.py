@@ -377,7 +377,7 @@ class UserTextsKind(PublicTextsKind):
         return ReleaseUserVotes(job.corpus, self.voting, job.key, shards, job.rejects)
 
     @property
-    def cost(self) -> UserPrivacy:
+    def cost(self) -> DocumentPrivacy | UserPrivacy:
         return self.users.promise(self.voting.norms.spent)
 
     @property

@@ -41,14 +41,15 @@ def vocabulary_of(
 
 
 class ReleaseUserHistogram(OfVocabulary):
-    """A PTransform that counts the words of users, as `kind: histogram` with `user` does.
+    """A PTransform that counts users' or documents' words, as `kind: histogram` of these does.
 
     Out come rows with `term_id`, `term` and `weight`, a row for each term of the vocabulary. The
     noise is bound to all rows of the input: another corpus, or another state of this one, has
     independent noise, even under the same release id.
 
     Guarantee:
-        Whether a user takes part with all rows, or with none, is hidden, as the card states it.
+        Whether a user takes part with all rows, or with none, is hidden, as the card states it;
+        with `unit`, whether a row is there.
         An id that occurs twice in the input fails the job, and no row is released.
         Where the engine repeats an earlier step and that makes a row anew, all counts are drawn
         anew, and a reader of both draws has two releases.
@@ -60,10 +61,12 @@ class ReleaseUserHistogram(OfVocabulary):
         self,
         release: str,
         *,
-        user: str,
-        users: int,
         delta: float,
         vocabulary: Mapping[str, Any],
+        user: str | None = None,
+        users: int | None = None,
+        unit: str | None = None,
+        documents: int | None = None,
         epsilon: float | None = None,
         budgets: Mapping[str, Any] | None = None,
         contributions: Mapping[str, int] | None = None,
@@ -77,12 +80,14 @@ class ReleaseUserHistogram(OfVocabulary):
 
         Args:
             release: the id of the release.
+            delta: well below 1 / users, or 1 / documents.
+            vocabulary: `{"public": PATH}`, or `{"private": {"epsilon": ..., "delta": ...,
+                "words": ...}}`.
             user: the field that names a row's user, a string, bytes or a number; a row whose user
                 is null or "" contributes nothing.
             users: about how many users there are, a public number.
-            delta: well below 1 / users.
-            vocabulary: `{"public": PATH}`, or `{"private": {"epsilon": ..., "delta": ...,
-                "words": ...}}`.
+            unit: `document`, in place of a user: each row is protected as a whole.
+            documents: for `unit`, about how many rows there are, a public number.
             epsilon: the budget of every user, in all.
             budgets: a budget for each group of users, as in a spec; give exactly one of the two.
             contributions: the most that a user adds, `{"items": ..., "weight": ..., "tokens":
@@ -102,6 +107,8 @@ class ReleaseUserHistogram(OfVocabulary):
             RowsArguments(release=release, text=text, id=id, errors=errors, accept=accept),
             user=user,
             users=users,
+            unit=unit,
+            documents=documents,
             delta=delta,
             vocabulary=vocabulary,
             epsilon=epsilon,

@@ -1,4 +1,4 @@
-"""The mechanism of `kind: histogram` with `user` on the card, and what is checked of its like."""
+"""The mechanism of `kind: histogram` with `user` or `unit` on the card, and checks of its like."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from quietcorpus.mechanisms.accounting.concentrated import rho_of
 from quietcorpus.mechanisms.accounting.filters import Concentrated
-from quietcorpus.mechanisms.accounting.guarantees import Spending, UserPrivacy
+from quietcorpus.mechanisms.accounting.guarantees import DocumentPrivacy, Spending, UserPrivacy
 from quietcorpus.transforms.errors import InputError
 
 from ...card.costs import (
@@ -20,10 +20,18 @@ from ...card.costs import (
     is_solved_alike,
     within_deviations,
 )
-from ...card.limits import OF_NAMES, are_named, budget_limits, check_budgets, promised, spendable
+from ...card.limits import (
+    OF_NAMES,
+    are_named,
+    budget_limits,
+    check_budgets,
+    of_several,
+    promised,
+    spendable,
+)
 from ...card.mechanism import FileFormat, Mechanism, Product, Promise
 from ...card.model import Card, UsedArtefact
-from ...card.parameters import Rational, UserParameters, exacts
+from ...card.parameters import DocumentParameters, Rational, UserParameters, exacts
 from ...card.rows import VOCABULARY_FORMAT, check_vocabulary, misfit_of
 from ...card.statements import NUMBERS, WHETHER
 from ...card.weakness import Weakness, of_noise, of_users
@@ -39,7 +47,9 @@ LEAST_ON_NOISE = 30
 class CountsUsers(Protocol):
     """A mechanism on a card that counts users' words."""
 
-    users: int
+    @property
+    def user(self) -> str | None: ...
+
     epsilon: float | None
     budgets: dict[str, Any] | None
     delta: float
@@ -48,11 +58,13 @@ class CountsUsers(Protocol):
 
 
 class UserHistogramMechanism(Mechanism):
-    """A release of a histogram of users' words."""
+    """A release of a histogram of the words of users, or of documents."""
 
     kind: Literal["histogram"]
-    user: str
-    users: int
+    user: str | None = None
+    users: int | None = None
+    unit: Literal["document"] | None = None
+    documents: int | None = None
     epsilon: float | None = None
     budgets: dict[str, Any] | None = None
     delta: float
@@ -67,8 +79,21 @@ class UserHistogramMechanism(Mechanism):
 
     @property
     def promise(self) -> Promise:
-        """Return the form of user-level privacy."""
-        return Promise(UserParameters)
+        """Return the form of user-level privacy, or of that of documents."""
+        return Promise(DocumentParameters if self.user is None else UserParameters)
+
+    @property
+    def counts_records(self) -> bool:
+        """Return False for documents, of one of which the numbers would tell."""
+        return self.user is not None
+
+    @property
+    def units(self) -> tuple[int, str]:
+        """Return about how many units there are, and their name; raises ValueError without any."""
+        found = (self.documents, "documents") if self.user is None else (self.users, "users")
+        if found[0] is None:
+            raise ValueError("no number of units")
+        return found[0], found[1]
 
     @property
     def product(self) -> Product:
@@ -87,16 +112,16 @@ class UserHistogramMechanism(Mechanism):
         bound = ContributionsSpec.model_validate(self.contributions)
         times = "once" if bound.weight == 1 else f"up to {bound.weight:,} times"
         return [
-            f"A weight is a sum over users: each counts a word {times}, and counts less of each "
-            f"if that is more than {bound.items:,} words would be in full. Noise of a standard "
-            f"deviation of {self.deviation:,.4g} is on every weight."
+            f"A weight is a sum over {self.units[1]}: each counts a word {times}, and counts less "
+            f"of each if that is more than {bound.items:,} words would be in full. Noise of a "
+            f"standard deviation of {self.deviation:,.4g} is on every weight."
         ]
 
     def limits(
         self, spendings: Sequence[Spending[Any]], artefacts: Sequence[UsedArtefact]
     ) -> list[str]:
         """Return the lines on what counts do not hide."""
-        return user_limits(are_named(self.budgets))
+        return limits_of(self.user, are_named(self.budgets))
 
     def results(self, block: Any) -> tuple[Set[str], Set[str]]:
         """Return the number of words, and the noise."""
@@ -122,9 +147,11 @@ class UserHistogramMechanism(Mechanism):
     def weaknesses(self, card: Card) -> tuple[Sequence[Weakness], Sequence[Weakness]]:
         """Return those of delta before, and those of the noise after."""
         total = card.budget.total.guarantee
-        assert isinstance(total, UserPrivacy)
-        on_noise = self.users / self.deviation
-        return of_users(total.delta, self.users), of_noise(self.users, on_noise, LEAST_ON_NOISE)
+        assert isinstance(total, UserPrivacy | DocumentPrivacy)
+        units, name = self.units
+        # The delta of documents is judged by their number, where a run has counted them.
+        before = of_users(total.delta, units) if isinstance(total, UserPrivacy) else []
+        return before, of_noise(units, units / self.deviation, LEAST_ON_NOISE, name, "counts")
 
     def misfit(self, name: str, rows: pa.Table, tables: Mapping[str, pa.Table]) -> str | None:
         """Return the fault of the words' rows; None if there is none."""
@@ -137,16 +164,21 @@ class UserHistogramMechanism(Mechanism):
         return own + charged_for_vocabulary(self, stages)
 
 
+_OF_RUNS = (
+    f"{WHETHER}: a corpus without a word of the vocabulary, with too many unreadable records, or "
+    "with an identifier twice, makes none",
+    "anything from whoever runs the release and sees the text",
+)
+
+
+def limits_of(user: str | None, named: bool | None) -> list[str]:
+    """Return the lines on what counts do not hide, of users by a column or else of documents."""
+    return [of_several(is_pure=False), *_OF_RUNS] if user is None else user_limits(named)
+
+
 def user_limits(named: bool | None) -> list[str]:
     """Return the lines on what sums over users do not hide; `named` is that of `budget_limits`."""
-    return [
-        f"{NUMBERS}, which this card states",
-        *OF_NAMES,
-        f"{WHETHER}: a corpus without a word of the vocabulary, with too many unreadable records, "
-        "or with an identifier twice, makes none",
-        "anything from whoever runs the release and sees the text",
-        *budget_limits(named),
-    ]
+    return [f"{NUMBERS}, which this card states", *OF_NAMES, *_OF_RUNS, *budget_limits(named)]
 
 
 def charged_for_vocabulary(mechanism: CountsUsers, stages: Sequence[Any]) -> Concentrated:
@@ -181,15 +213,17 @@ def are_solved(
 ) -> bool:
     """Tell whether noise and spending are those that `solve` finds for budgets and a delta."""
     *before, stage = (one.parameters.guarantee for one in card.budget.stages)
-    assert isinstance(stage, UserPrivacy)
+    assert isinstance(stage, UserPrivacy | DocumentPrivacy)
     total = card.budget.total.guarantee
-    if not isinstance(total, UserPrivacy) or total.delta not in exacts(mechanism.delta):
+    if not isinstance(total, type(stage)) or total.delta not in exacts(mechanism.delta):
         return False
     cost = sum((one.epsilon for one in before), start=Fraction(0))
     for budgets in spendable(mechanism.epsilon or 0, mechanism.budgets, cost):
         stated, spent = solve(budgets, stage.delta)
         found = card.mechanism.model_dump(mode="json", include=set(stated))
-        if found == stated and stage == promised(spent, stage.delta, mechanism.budgets):
+        if found == stated and stage == promised(
+            spent, stage.delta, mechanism.user, mechanism.budgets
+        ):
             return True
     return False
 
@@ -197,10 +231,11 @@ def are_solved(
 def check_total(uri: str, mechanism: CountsUsers, card: Card, stage: str) -> None:
     """Check that the budget is the mechanism's, and ends in a stage; raises InputError."""
     total = card.budget.total
-    assert isinstance(total, UserParameters)
+    assert isinstance(total, UserParameters | DocumentParameters)
     if card.budget.stages[-1].stage != stage:
         raise InputError(f"{uri}: budget: its stages are not the mechanism's")
-    check_budgets(uri, total, mechanism.budgets)
+    if isinstance(total, UserParameters):
+        check_budgets(uri, total, mechanism.budgets)
     most = total.epsilon if mechanism.epsilon is None else mechanism.epsilon
     if mechanism.delta != total.delta or most < total.epsilon:
         raise InputError(f"{uri}: mechanism: epsilon or delta is not the budget's")
@@ -229,7 +264,7 @@ def check(output: str, card: Card) -> None:
     assert isinstance(mechanism, UserHistogramMechanism)
     check_vocabulary(uri, mechanism.vocabulary, card.budget.stages[:-1])
     stage = card.budget.stages[-1].parameters
-    assert isinstance(stage, UserParameters)
+    assert isinstance(stage, UserParameters | DocumentParameters)
     check_cost(uri, stage, courses_of_norms(mechanism.noise_multiplier, mechanism.norms))
     check_total(uri, mechanism, card, STAGE)
     if not is_accountable():

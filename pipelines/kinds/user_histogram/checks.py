@@ -75,7 +75,10 @@ def of_clipped_sums(
     used = [(number, name) for number, (name, most) in enumerate(kind.norms.most.items()) if most]
     return [
         *of_choice(kind.corpus),
-        *(of_longest("a user's counts", changes, name, number) for number, name in used),
+        *(
+            of_longest(f"a {kind.corpus.unit}'s counts", changes, name, number)
+            for number, name in used
+        ),
         of_documents_without_part("counts", changes),
         *of_accounting(kind.spendings[-1].guarantee, once(kind.norms)),
         of_sums(
@@ -83,6 +86,7 @@ def of_clipped_sums(
             kind.norms.mechanism,
             lambda: changes.telling(used[-1][0], numbers),
             partial(counts_released, kind.counting),
+            kind.corpus.unit,
         ),
     ]
 
@@ -94,7 +98,8 @@ def of_longest(name: str, changes: UserChanges, group: str, number: int) -> Exac
         1.0,
         "The figure is the length of what a user adds to the exact sums of a job, in units of the "
         "norm of the group: the largest of users of few and of many documents, in several files "
-        "and splits, and of one whose documents name several groups.",
+        "and splits, and of one whose documents name several groups. Where documents are the unit, "
+        "each of these users has one.",
         lambda: changes.largest(number),
     )
 
@@ -104,8 +109,9 @@ def of_sums(
     mechanism: ClippedSum,
     change: Callable[[], npt.NDArray[np.int64]],
     draw: Callable[[npt.NDArray[np.int64], int], npt.NDArray[np.int64]],
+    unit: str = "user",
 ) -> Sampled:
-    """Return the audit of noisy sums with and without what a user adds to them, (1, n)."""
+    """Return the audit of noisy sums with and without what a unit adds to them, (1, n)."""
 
     def find(draws: int, level: float) -> LowerBound:
         present = change()[0]
@@ -113,9 +119,9 @@ def of_sums(
         return gaussian_epsilon_at_least(draw, absent, present, draws, level, float(_DELTA))
 
     return Sampled(
-        f"{name}, with and without a user",
+        f"{name}, with and without a {unit}",
         round_up(epsilon_of(Fraction(1), mechanism.noise_multiplier, 1, _DELTA)),
-        "Sums were released with and without what a user of the largest norm adds to them; this "
+        f"Sums were released with and without what a {unit} of the largest norm adds to them; this "
         f"is what one such release costs at a delta of {float(_DELTA):g}, by Gaussian noise.",
         find,
         delta=round_up(_DELTA),
@@ -124,7 +130,7 @@ def of_sums(
 
 def of_choice(corpus: UserCorpus) -> list[Exact | Sampled]:
     """Return audits of a vocabulary that users chose: its noise, and words of one user alone."""
-    selection = corpus.selection
+    selection, unit = corpus.selection, corpus.unit
     if selection is None:
         return []
     changes = of_weights(corpus, selection)
@@ -136,13 +142,13 @@ def of_choice(corpus: UserCorpus) -> list[Exact | Sampled]:
     weight = selection.threshold - int(needed * STEPS / 2)
     return [
         *(
-            of_longest("vocabulary: a user's weights", changes, name, number)
+            of_longest(f"vocabulary: a {unit}'s weights", changes, name, number)
             for number, name in enumerate(corpus.users.groups)
         ),
         Exact(
-            "vocabulary: words of a user",
+            f"vocabulary: words of a {unit}",
             selection.words,
-            "The figure is how many words a user adds weight to, who has many more.",
+            f"The figure is how many words a {unit} of many more adds weight to.",
             lambda: changes.most_numbers,
         ),
         of_documents_without_part("vocabulary: weights", changes),
@@ -155,17 +161,17 @@ def of_choice(corpus: UserCorpus) -> list[Exact | Sampled]:
             round_up(selection.delta / 2),
         ),
         Exact(
-            "vocabulary: words of one user (delta)",
+            f"vocabulary: words of one {unit} (delta)",
             round_up(selection.delta / 2),
-            "The figures are deltas: the chance that any of a user's own words reaches the "
+            f"The figures are deltas: the chance that any of a {unit}'s own words reaches the "
             "threshold, by the law that the sampler draws by.",
             partial(choice_delta, selection),
             round_up(selection.delta / 2),
         ),
         Sampled(
-            "vocabulary: words of one user, selected (delta)",
+            f"vocabulary: words of one {unit}, selected (delta)",
             round_up(selection.delta / 2),
-            f"The figures are deltas: how often any of the {words} words that one user alone has "
+            f"The figures are deltas: how often any of the {words} words that one {unit} alone has "
             "was released.",
             partial(
                 chance_at_least,
@@ -174,9 +180,9 @@ def of_choice(corpus: UserCorpus) -> list[Exact | Sampled]:
             round_up(selection.delta / 2),
         ),
         Sampled(
-            "vocabulary: a word with and without a user",
+            f"vocabulary: a word with and without a {unit}",
             round_up(epsilon_of(Fraction(1), needed, 1, _DELTA)),
-            "A word was selected or not, of a weight below the threshold and of a user's less; "
+            f"A word was selected or not, of a weight below the threshold and of a {unit}'s less; "
             f"this is what one such choice costs at a delta of {float(_DELTA):g}.",
             partial(
                 epsilon_at_least,
@@ -220,7 +226,7 @@ def counts_released(
 
 
 def game(kind: UserHistogramKind, canaries: int, corpus: Corpus) -> Game:
-    """Return users who write words of their own, as many as count in full."""
+    """Return users who write words of their own, as many as count in full, or such documents."""
     own = kind.corpus
     words = words_for(own.public, own.tokenizer, corpus, canaries * kind.bound.items)
     each = min(kind.bound.items, len(words) // canaries, kind.spec.tokens)
@@ -248,7 +254,7 @@ def game(kind: UserHistogramKind, canaries: int, corpus: Corpus) -> Game:
         score,
         float(cost.epsilon),
         float(cost.delta),
-        f"A canary is a user of {each} words that no other canary has, {times} of each"
+        f"A canary is a {own.unit} of {each} words that no other canary has, {times} of each"
         f"{', with budgets by turns' if len(groups) > 1 else ''}. Its score is the sum of these "
         "words' noisy counts, less that of the corpus.",
         apart_of(cost) if own.public is not None else None,

@@ -25,7 +25,7 @@ from ...jobs.job import Job, of_vocabulary
 from ...jobs.kind import Account
 from ...storage.files import rows_of
 from ...storage.layout import VOCABULARY
-from .card import LEAST_ON_NOISE, STAGE, user_limits
+from .card import LEAST_ON_NOISE, STAGE, limits_of
 from .spec import UserHistogramSpec
 from .user_corpus import ClippedSumsKind, UserCorpus
 
@@ -35,6 +35,7 @@ class UserHistogramKind(ClippedSumsKind):
     """The kind `histogram` with `user`, with its noise and norms computed."""
 
     least_on_noise = LEAST_ON_NOISE
+    released = "counts"
     stage = STAGE
     laws = MappingProxyType(
         {
@@ -52,7 +53,7 @@ class UserHistogramKind(ClippedSumsKind):
         """Compute noise and norms; raises InputError for an unusable vocabulary or budget."""
         corpus = UserCorpus.resolve(spec)
         if corpus.selection is not None:
-            _refuse_few(spec.users, corpus.selection)
+            _refuse_few(corpus, corpus.selection)
         made = cls(corpus, corpus.norms())
         made._refuse_alike()
         return made
@@ -87,7 +88,7 @@ class UserHistogramKind(ClippedSumsKind):
     @property
     def on_noise(self) -> float:
         """Return the users per standard deviation of the noise, if each counts a word once."""
-        return self.spec.users / self.deviation
+        return self.spec.units / self.deviation
 
     @property
     def counting(self) -> UserCounts:
@@ -112,7 +113,8 @@ class UserHistogramKind(ClippedSumsKind):
     @property
     def expected_noise(self) -> Sequence[str]:
         selection = self.corpus.selection
-        chosen = [notices.of_threshold(needed(selection), "users")] if selection else []
+        units = f"{self.corpus.unit}s"
+        chosen = [notices.of_threshold(needed(selection), units)] if selection else []
         return [notices.of_counts(self.deviation), *chosen]
 
     def account(self, files: Sequence[Written]) -> Account:
@@ -124,7 +126,7 @@ class UserHistogramKind(ClippedSumsKind):
             "deviation": self.deviation,
             "software": self.computing,
         }
-        limits = user_limits(self.corpus.named)
+        limits = limits_of(self.spec.user, self.corpus.named)
         return Account(spendings, compose(spendings), resolved, limits)
 
 
@@ -133,12 +135,13 @@ def needed(selection: UserVocabulary) -> int:
     return math.ceil(Fraction(selection.threshold, selection.weight(selection.words)))
 
 
-def _refuse_few(users: int, selection: UserVocabulary) -> None:
+def _refuse_few(corpus: UserCorpus, selection: UserVocabulary) -> None:
     """Raise InputError for users who could hardly select a word, did each give it all weight."""
     least = math.ceil(Fraction(selection.threshold, STEPS))
-    if users < least:
+    if corpus.spec.units < least:
         raise InputError(
-            f"mechanism.users: about {users:,} are too few for any word to be selected; "
+            f"mechanism.{corpus.unit}s: about {corpus.spec.units:,} are too few for any word to be "
+            "selected; "
             f"{needed(selection):,} with a word would do, or a larger "
             "vocabulary.private.epsilon"
         )

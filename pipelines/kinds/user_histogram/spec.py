@@ -1,4 +1,4 @@
-"""The keys of kinds that count users' words, and the block of `kind: histogram` with `user`."""
+"""The keys of kinds that count users' words, and of `kind: histogram` with `user` or `unit`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import (
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from ...schema.blocks import (
     MOST_USERS,
@@ -14,12 +20,14 @@ from ...schema.blocks import (
     TokenizerSpec,
     UserVocabularySpec,
     budgets_key,
+    refuse_misplaced,
     refuse_text,
     require_one_budget,
+    unless_given,
     user_columns,
 )
 from ...schema.mechanism import MechanismSpec
-from ...schema.values import Column, Count, Delta, Epsilon, Strict, at_most, of_key, one_of
+from ...schema.values import Column, Count, Delta, Epsilon, Strict, at_most, of_key
 
 MOST_TOKENS = 10_000  # of a user: a worker holds all of a user's words in memory
 MOST_ITEMS, MOST_WEIGHT = 10_000, 1_000
@@ -29,8 +37,8 @@ class UserLevelSpec(MechanismSpec):
     """The block of a kind that protects users, whose words are counted."""
 
     if TYPE_CHECKING:  # each class declares them, at different places among the keys
-        user: Column
-        users: Count
+        user: Column | None
+        users: Count | None
         epsilon: Epsilon | None
         budgets: GroupBudgets | None
         delta: Delta
@@ -40,6 +48,12 @@ class UserLevelSpec(MechanismSpec):
         @property
         def tokens(self) -> int:
             """Return how many known words of a user count, at most."""
+
+    @property
+    def units(self) -> int:
+        """Return about how many users there are, a public number."""
+        assert self.users is not None
+        return self.users
 
     what: ClassVar[str]
     """The name of the released product in errors."""
@@ -71,7 +85,7 @@ class UserLevelSpec(MechanismSpec):
     @property
     def columns(self) -> list[tuple[str, str]]:
         """Return the columns that are read besides the text, each with its key."""
-        return user_columns(self.user, self.budgets)
+        return user_columns(self.user, self.budgets) if self.user else []
 
     def check_columns(self, text: str, keep: Sequence[str]) -> None:
         """Refuse kept columns, and a column of users or groups that is the text."""
@@ -109,32 +123,66 @@ class ContributionsSpec(Strict):
     ] = 1_000
 
 
+_PLACES = {
+    "precision": "is of N words of a document, and `user` of all that a user wrote, as `unit` is "
+    "of a whole document; drop one",
+    "words": "belongs in `vocabulary.private`",
+    **dict.fromkeys(ContributionsSpec.model_fields, "belongs in `contributions`"),
+    "vocabulary.words": "belongs in `vocabulary.private`",
+    "vocabulary.private.items": "belongs in `contributions`; the vocabulary's own is `words`",
+    "contributions.words": "belongs in `vocabulary.private`; the most words that count is `items`",
+}
+"""Keys that a person may give where they do not belong, and where they do."""
+_UNITS = [
+    ("user", "users", "epsilon"),
+    ("user", "users", "budgets"),
+    ("unit", "documents", "epsilon"),
+]
+
+
 class UserHistogramSpec(UserLevelSpec):
-    """`kind: histogram` with `user`."""
+    """`kind: histogram` with `user`, or with `unit: document`."""
 
-    model_config = one_of("epsilon", "budgets")
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": list(keys)} for keys in _UNITS]}
+    )
 
-    kind: Annotated[Literal["histogram"], Field(description="release how many users use each word")]
+    kind: Annotated[
+        Literal["histogram"],
+        Field(description="release how many users, or documents, use each word"),
+    ]
     user: Annotated[
-        Column,
+        Column | None,
         Field(
             description="the column that names a document's user: all that a user wrote is "
-            "protected together; without it, `precision` words of a document are"
+            "protected together; without it and `unit`, `precision` words of a document are"
         ),
-    ]
+    ] = None
     users: Annotated[
-        Count,
+        Count | None,
         at_most(MOST_USERS, "about how many users there are: a public number"),
-    ]
+    ] = None
+    unit: Annotated[
+        Literal["document"] | None,
+        Field(
+            description="in place of `user`: each document is protected as a whole, as if it had "
+            "a user of its own"
+        ),
+    ] = None
+    documents: Annotated[
+        Count | None,
+        at_most(MOST_USERS, "for `unit`, about how many documents there are: a public number"),
+    ] = None
     epsilon: Annotated[
-        Epsilon | None, Field(description="the privacy budget of every user, in all")
+        Epsilon | None, Field(description="the privacy budget of every user, in all, or document")
     ] = None
     budgets: Annotated[
         GroupBudgets | None, Field(description="a privacy budget for each group of users")
     ] = None
-    delta: Annotated[Delta, Field(description="well below 1 / users")]
+    delta: Annotated[Delta, Field(description="well below 1 / `users`, or 1 / `documents`")]
     contributions: Annotated[
-        ContributionsSpec, Field(description="the most that a user adds to the counts")
+        ContributionsSpec,
+        Field(description="the most that a user, or document, adds to the counts"),
     ] = ContributionsSpec()
     vocabulary: Annotated[UserVocabularySpec, Field(description="the words that are counted")]
     tokenizer: TokenizerSpec = "unicode-words-v2"
@@ -143,13 +191,34 @@ class UserHistogramSpec(UserLevelSpec):
 
     @model_validator(mode="before")
     @classmethod
-    def _of_users_alone(cls, given: Any) -> Any:
-        if isinstance(given, dict) and "precision" in given:
-            raise of_key(
-                "precision",
-                "is of N words of a document, and `user` of all that a user wrote; drop one",
-            )
+    def _in_their_places(cls, given: Any) -> Any:
+        if isinstance(given, dict):
+            refuse_misplaced(given, _PLACES)
         return given
+
+    @model_validator(mode="after")
+    def _of_one_unit(self) -> UserHistogramSpec:
+        own, other = ("users", "documents") if self.unit is None else ("documents", "users")
+        if self.unit is None and self.user is None:
+            raise of_key("user", "is empty; name the column of the users, or say `unit: document`")
+        if self.unit is not None and self.user is not None:
+            raise of_key("unit", "is for documents, and `user` for all that a user wrote; drop one")
+        if getattr(self, own) is None:
+            raise of_key(own, f"missing; say about how many {own} there are, a public number")
+        if getattr(self, other) is not None:
+            raise of_key(other, f"are not the unit; give `{own}` in its place")
+        if self.unit is not None and self.budgets is not None:
+            raise of_key("budgets", "are of users; name their column in `user`, or drop the key")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _serialized(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return unless_given(dump(self), "unit", "documents")
+
+    @property
+    def units(self) -> int:
+        """Return about how many users or documents there are, a public number."""
+        return super().units if self.documents is None else self.documents
 
     @property
     def tokens(self) -> int:

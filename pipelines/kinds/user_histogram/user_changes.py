@@ -22,6 +22,7 @@ from quietcorpus.mechanisms.users.word_counts import WordCounts
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.run_files import staged_table
 from quietcorpus.transforms.shards import Written
+from quietcorpus.transforms.users.users import Users
 
 from ...audit.built import TEXT, Found, Row, all_of, built, heard, silent
 from ...audit.users import Change, Document, Shape, UserChanges
@@ -97,7 +98,8 @@ def of_counts(kind: UserHistogramKind) -> UserChanges:
     many = [text([*range(own * each, (own + 1) * each)] * times) for own in range(6)]
     shapes = [few_words()[0], Shape([[text([*range(full)] * times)]]), Shape([many])]
     most = tuple(kind.norms.most.values())
-    return UserChanges(kind.corpus.users, most, shapes, run, without_part=EMPTY)
+    own = _of_units(kind.corpus.users, shapes)
+    return UserChanges(kind.corpus.users, most, own, run, without_part=EMPTY)
 
 
 def _weights(files: Sequence[Written], key: ReleaseKey) -> list[tuple[str, int]]:
@@ -130,7 +132,8 @@ def of_weights(corpus: UserCorpus, selection: UserVocabulary) -> UserChanges:
 
     shapes = [Shape([[text([0])]]), Shape([[text([0, 1])] * 6]), Shape([many])]
     most = [STEPS] * len(corpus.users.groups)
-    return UserChanges(corpus.users, most, shapes, run, without_part=EMPTY)
+    own = _of_units(corpus.users, shapes)
+    return UserChanges(corpus.users, most, own, run, without_part=EMPTY)
 
 
 @dataclass(frozen=True)
@@ -143,6 +146,16 @@ class _Choosing:
         words, gathered = self.corpus.gathered(pipeline, job)
         files = pipeline | "no files" >> beam.Create([])
         self.corpus.write(pipeline, job, words, gathered, files)
+
+
+def _of_units(users: Users, shapes: Sequence[Shape]) -> list[Shape]:
+    """Return the shapes of users; where each document is one, all of a user's texts are in one."""
+    if users.column is not None:
+        return list(shapes)
+    joined = [
+        [{TEXT: " ".join(str(one[TEXT]) for one in own)}] for shape in shapes for own in shape.users
+    ]
+    return [Shape([own]) for own in joined]
 
 
 def few_words() -> list[Shape]:
@@ -201,6 +214,7 @@ def built_of(
 ) -> Iterator[Found]:
     """Run kinds of some users on corpora, as `built`, with users in three shards at most."""
     few = max(1, _FEW_WORDS // corpus.spec.tokens)
-    spec = corpus.spec.model_copy(update={"users": min(corpus.spec.users, few)})
+    units = "users" if corpus.spec.user else "documents"
+    spec = corpus.spec.model_copy(update={units: min(corpus.spec.units, few)})
     own = [replace(kind, corpus=replace(kind.corpus, spec=spec)) for kind in kinds]
     return built(own, spec, [_in_words(cases) for cases in corpora], read)

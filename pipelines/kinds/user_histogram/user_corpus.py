@@ -6,13 +6,18 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import apache_beam as beam
 
 from quietcorpus.indexes.tokens.tokenizers import Tokenizer
 from quietcorpus.mechanisms.accounting.filters import Concentrated
-from quietcorpus.mechanisms.accounting.guarantees import Spending, UserPrivacy, compose
+from quietcorpus.mechanisms.accounting.guarantees import (
+    DocumentPrivacy,
+    Spending,
+    UserPrivacy,
+    compose,
+)
 from quietcorpus.mechanisms.users.group_norms import GroupNorms
 from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
 from quietcorpus.transforms.artefacts.files import FileSource
@@ -96,7 +101,7 @@ class UserCorpus(BudgetedUsers):
     @property
     def shards(self) -> int:
         """Return the number of parts that users are divided into, from public figures alone."""
-        return shards_for(self.spec.users, self.spec.tokens)
+        return shards_for(self.spec.units, self.spec.tokens)
 
     @property
     def artefacts(self) -> Sequence[card.UsedArtefact]:
@@ -138,10 +143,23 @@ class UserCorpus(BudgetedUsers):
         )
         (files, gathered[TALLIES], table) | "run files" >> WriteRunFiles(job.staging, job.key)
 
-    def spendings(self, stage: str, spent: Mapping[str, Fraction]) -> list[Spending[UserPrivacy]]:
+    def spendings(self, stage: str, spent: Mapping[str, Fraction]) -> list[Spending[Any]]:
         """Return the cost of the vocabulary, and the cost of a stage to each group's users."""
-        before = [Spending("vocabulary", self.selection.guarantee)] if self.selection else []
-        return [*before, Spending(stage, self.promise(spent))]
+        return [
+            *([Spending("vocabulary", self._chosen(self.selection))] if self.selection else []),
+            Spending(stage, self.promise(spent)),
+        ]
+
+    def _chosen(self, selection: UserVocabulary) -> UserPrivacy | DocumentPrivacy:
+        """Return the guarantee of a selection, of documents where each is a user by itself."""
+        if self.spec.user is None:
+            return DocumentPrivacy(selection.epsilon, selection.delta)
+        return selection.guarantee
+
+    @property
+    def unit(self) -> str:
+        """Return the name of the unit: `user` or `document`."""
+        return "document" if self.spec.user is None else "user"
 
     @property
     def named(self) -> bool | None:
@@ -157,10 +175,12 @@ class UserLevelKind(Kind):
     Attributes:
         corpus: the users and their vocabulary.
         least_on_noise: the users that the method needs per standard deviation of the noise.
+        released: the name of what is released, in the plural.
     """
 
     corpus: UserCorpus
     least_on_noise: ClassVar[int]
+    released: ClassVar[str] = "vectors"
 
     has_documents = False
 
@@ -171,7 +191,7 @@ class UserLevelKind(Kind):
 
     @property
     @abstractmethod
-    def spendings(self) -> list[Spending[UserPrivacy]]:
+    def spendings(self) -> list[Spending[Any]]:
         """Return the cost of each stage."""
 
     @property
@@ -183,8 +203,9 @@ class UserLevelKind(Kind):
         return self.corpus.artefacts
 
     @property
-    def cost(self) -> UserPrivacy:
-        return compose(self.spendings)
+    def cost(self) -> UserPrivacy | DocumentPrivacy:
+        found: UserPrivacy | DocumentPrivacy = compose(self.spendings)
+        return found
 
     @property
     def unit_scope(self) -> str:
@@ -196,11 +217,11 @@ class UserLevelKind(Kind):
 
     @property
     def weaknesses(self) -> Sequence[Weakness]:
-        total, users = self.cost, self.corpus.spec.users
+        total, units, unit = self.cost, self.corpus.spec.units, self.corpus.unit
         return [
-            *of_users(total.delta, users),
+            *(of_users(total.delta, units) if unit == "user" else []),
             *of_guarantee(total, self.artefacts),
-            *of_noise(users, self.on_noise, self.least_on_noise),
+            *of_noise(units, self.on_noise, self.least_on_noise, f"{unit}s", self.released),
         ]
 
     @property
@@ -253,7 +274,7 @@ class ClippedSumsKind(UserLevelKind):
         return "; ".join(filter(None, parts))
 
     @property
-    def spendings(self) -> list[Spending[UserPrivacy]]:
+    def spendings(self) -> list[Spending[Any]]:
         """Return the cost of each stage."""
         return self.corpus.spendings(self.stage, self.norms.spent)
 

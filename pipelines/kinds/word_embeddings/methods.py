@@ -69,7 +69,7 @@ class EmbeddingsKind(UserLevelKind):
 
     def refuse_few(self) -> None:
         """Raise InputError if users are too few for the noise, unless the spec accepts that."""
-        for said, remedy, _ in of_noise(self.spec.users, self.on_noise, self.least_on_noise):
+        for said, remedy, _ in of_noise(self.spec.units, self.on_noise, self.least_on_noise):
             if self.spec.few_users is None:
                 raise InputError(f"mechanism.users: {said}; {remedy}, or say `few_users: accept`")
 
@@ -112,7 +112,7 @@ class CountedEmbeddingsKind(ClippedSumsKind, EmbeddingsKind):
     @property
     def on_noise(self) -> float:
         """Return the users per standard deviation of the noise, in units of one user's share."""
-        return float(self.corpus.spec.users / self.norms.mechanism.noise_multiplier)
+        return float(self.corpus.spec.units / self.norms.mechanism.noise_multiplier)
 
     @property
     def counting(self) -> Cooccurrences:

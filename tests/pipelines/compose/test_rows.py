@@ -37,6 +37,10 @@ OF_USERS: dict[str, Any] = {
     "text": "body",
     "id": "number",
 }
+OF_DOCUMENTS = {key: own for key, own in OF_USERS.items() if not key.startswith("user")} | {
+    "unit": "document",
+    "documents": 10**6,
+}
 
 
 def upstream(collection: beam.PCollection) -> set[str]:
@@ -60,7 +64,10 @@ class _Waiting(PipelineVisitor):
 
 @pytest.mark.parametrize(
     ("name", "tables"),
-    [("bags", 3), ("histogram", 1), ("vocabulary", 1), ("of users", 1), ("embeddings", 1)],
+    [
+        *(("bags", 3), ("histogram", 1), ("vocabulary", 1)),
+        *(("of users", 1), ("of documents", 1), ("embeddings", 1)),
+    ],
 )
 def test_rows_wait_for_every_check(name: str, tables: int) -> None:
     # Kills: rows that wait for one check alone, which no run shows where the engine happens to make
@@ -72,6 +79,7 @@ def test_rows_wait_for_every_check(name: str, tables: int) -> None:
         "histogram": lambda: ReleaseHistogram("t", **GIVEN, vocabulary=PRIVATE),
         "vocabulary": lambda: SelectVocabulary("t", **GIVEN, delta=1e-4),
         "of users": lambda: ReleaseUserHistogram("t", **OF_USERS),
+        "of documents": lambda: ReleaseUserHistogram("t", **OF_DOCUMENTS),
         "embeddings": lambda: LearnEmbeddings("t", **OF_USERS),
     }[name]
     pipeline = beam.Pipeline()

@@ -46,6 +46,12 @@ MADE: dict[str, tuple[Any, dict[str, Any], dict[str, str]]] = {
         | {"user": "product", "vocabulary": OF_USERS, "contributions": {"items": 40}},
         {"rows": "3094f77604225d6d"},
     ),
+    "histogram of documents": (
+        composed.ReleaseUserHistogram,
+        {"unit": "document", "documents": 60, "epsilon": 120, "delta": 2e-5}
+        | {"vocabulary": OF_USERS, "contributions": {"items": 40}},
+        {"rows": "d680b2f9054898b4"},
+    ),
     "bags": (
         composed.PrivatizeBags,
         {

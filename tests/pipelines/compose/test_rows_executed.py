@@ -27,6 +27,7 @@ MADE: dict[str, Callable[..., Any]] = {
     "bag-of-words": composed.PrivatizeBags,
     "histogram": composed.ReleaseHistogram,
     "histogram, users": composed.ReleaseUserHistogram,
+    "histogram, documents": composed.ReleaseUserHistogram,
     "words": composed.PrivatizeWords,
     "sentence-embeddings": composed.DrawCandidates,
     "word-embeddings": composed.LearnEmbeddings,

@@ -7,6 +7,7 @@ import os
 import pickle
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -143,6 +144,23 @@ def test_users_are_told_apart_by_keyed_digests() -> None:
     assert moved == found[::-1]
     others = users.digests(batch(by=names), key_of())
     assert set(found) & set(others) == {None}
+
+
+def test_each_document_is_told_apart_by_its_place_or_its_id() -> None:
+    # Kills: a digest of the text, by which equal documents are one; of the row alone, or of a
+    # place in the batch, by which documents of two files or batches are; of a row's place, where
+    # an engine decides on batches.
+    key, each = key_of(), Users(None)
+    one, other = batch(name=["a", "a", "b"]), batch("other", name=["a", "a", "b"])
+    found = each.digests(one, key) + each.digests(other, key)
+    assert len(set(found)) == 6
+    assert None not in found
+    parts = [own for part in one.parts(1) for own in each.digests(part, key)]
+    assert parts == found[:3]
+    rows = [replace(one, ids=[b"i", b"j", b"k"]), replace(other, ids=[b"k", b"i", b"l"])]
+    first, second = (each.digests(own, key) for own in rows)
+    assert [first[0], first[2]] == [second[1], second[0]]
+    assert len({*first, *second, *found}) == 4 + 6
 
 
 def test_users_of_other_types_are_compared_as_strings() -> None:

@@ -24,6 +24,7 @@ BLOCK: dict[str, Any] = {
     "delta": 1e-6,
     "vocabulary": PRIVATE,
 }
+EACH = {"user": None, "users": None, "unit": "document", "documents": 40_000}
 NEAR = {"column": "team", "epsilon": {"gold": 2, "silver": 1.9999}}
 
 
@@ -41,6 +42,9 @@ def test_the_key_tells_the_unit() -> None:
     plain = {"user": None, "users": None, "delta": None, "precision": 3}
     words = {"vocabulary": {"private": {"epsilon": 1, "delta": 1e-7}}}
     assert isinstance(spec_of(plain | words).mechanism, HistogramSpec)
+    assert isinstance(spec_of(EACH).mechanism, UserHistogramSpec)
+    of_users = spec_of({}).mechanism.model_dump()
+    assert not {"unit", "documents"} & of_users.keys()
     # A spec without the new keys has the digest that it had before there were any.
     given = spec_of(plain | words).mechanism.model_dump()
     assert given.keys() == {"kind", "precision", "epsilon", "vocabulary", "tokenizer"}
@@ -56,15 +60,44 @@ def test_the_key_tells_the_unit() -> None:
         ({"delta": 1e-8}, r"mechanism\.delta: 1e-08 is not more than the 1e-07 that the private"),
         ({"contributions": {"items": 0}}, r"mechanism\.contributions\.items: .*positive whole"),
         ({"contributions": {"items": 20_000}}, r"mechanism\.contributions\.items: .*10,?000"),
-        ({"contributions": {"words": 9}}, r"mechanism\.contributions\.words: unknown key"),
+        ({"contributions": {"words": 9}}, r"mechanism\.contributions\.words: belongs in `voc"),
+        ({"contributions": {"terms": 9}}, r"mechanism\.contributions\.terms: unknown key"),
         ({"user": "text"}, r"mechanism\.user: 'text' is the text; name the column of users"),
         ({"budgets": NEAR}, r"mechanism: give exactly one of `epsilon`"),
+        ({"unit": "document"}, r"mechanism\.unit: is for documents, and `user` for all that"),
+        ({"documents": 9}, r"mechanism\.documents: are not the unit; give `users`"),
+        (EACH | {"documents": None}, r"mechanism\.documents: missing; say about how many doc"),
+        (EACH | {"users": 9}, r"mechanism\.users: are not the unit; give `documents`"),
+        (EACH | {"unit": "words"}, r"mechanism\.unit: 'words' is not allowed"),
+        (EACH | {"epsilon": None, "budgets": NEAR}, r"mechanism\.budgets: are of users; name"),
+        ({"items": 9}, r"mechanism\.items: belongs in `contributions`"),
+        ({"tokens": 9}, r"mechanism\.tokens: belongs in `contributions`"),
+        ({"words": 9}, r"mechanism\.words: belongs in `vocabulary\.private`"),
+        (
+            {"vocabulary": {"private": PRIVATE["private"] | {"items": 9}}},
+            r"mechanism\.vocabulary\.private\.items: belongs in `contributions`",
+        ),
+        (
+            {"vocabulary": PRIVATE | {"words": 9}},
+            r"mechanism\.vocabulary\.words: belongs in `vocabulary\.private`",
+        ),
     ],
 )
 def test_a_bad_block_is_refused_in_one_line(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message) as refused:
         spec_of(changes)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("key", ["users", "documents", "delta", "contributions", "budgets"])
+def test_a_key_of_whole_units_says_what_is_missing(key: str) -> None:
+    # Kills: a list of allowed keys, which does not say that there is another form of the kind.
+    given = {"user": None, "users": None, "delta": None, "precision": 3}
+    words = {"vocabulary": {"private": {"epsilon": 1, "delta": 1e-7}}}
+    with pytest.raises(InputError, match=rf"mechanism\.{key}: is of whole users or documents; "):
+        spec_of(given | words | {key: 3})
+    with pytest.raises(InputError, match=r"vocabulary\.private\.words: is of whole users"):
+        spec_of(given)
 
 
 def test_no_user_is_not_a_missing_one() -> None:
@@ -79,6 +112,8 @@ def test_few_users_are_told_how_many_would_do() -> None:
     # Kills: a run that can select nothing, and spends its budget.
     with pytest.raises(InputError, match=r"mechanism\.users: about 20 are too few for any word"):
         prepare(spec_of({"users": 20}))
+    with pytest.raises(InputError, match=r"mechanism\.documents: about 20 are too few for any"):
+        prepare(spec_of(EACH | {"documents": 20}))
     kind = prepare(spec_of({"users": 400}))
     assert isinstance(kind, UserHistogramKind)
     assert any("in about" in line for line in kind.expected_noise)
