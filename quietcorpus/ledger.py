@@ -71,7 +71,11 @@ def history(place: Place) -> list[dict[str, Any]]:
 @checked
 @process_restored()
 def verify(
-    place: Place, *, public_key: Place | None = None, expected_head: str | None = None
+    place: Place,
+    *,
+    public_key: Place | None = None,
+    expected_head: str | None = None,
+    keep_head: Place | None = None,
 ) -> CheckedLedger:
     """Check every record, their chain, seals and signatures, and how each release's card compares.
 
@@ -80,16 +84,21 @@ def verify(
         public_key: a PEM file of a key that must have signed the ledger, besides those that the
             environment names.
         expected_head: the `head` that an earlier `quietcorpus ledger verify` found.
+        keep_head: a file, or an object, for the head, unless a release disagrees with the ledger;
+            if it holds one, that one is expected. Releases compare it: see
+            QUIETCORPUS_LEDGER_HEAD_FILE.
 
     Raises:
         InputError: a record was changed or cut off, or the ledger is signed by another key.
     """
     from quietcorpus.pipelines.ledger.check import checked
+    from quietcorpus.pipelines.ledger.kept_head import head_at
     from quietcorpus.pipelines.ledger.key_pinning import Trust
 
     key = None if public_key is None else fspath(public_key)
-    trust = Trust.configured(key, expected_head)
-    return checked(_answering(place, "list"), trust)
+    with head_at(None if keep_head is None else fspath(keep_head)):
+        trust = Trust.configured(key, expected_head, begins=keep_head is not None)
+        return checked(_answering(place, "list"), trust, keeps_head=keep_head is not None)
 
 
 @checked
@@ -183,6 +192,29 @@ def schedule(spec: Place, releases: Count) -> dict[str, Any]:
     from quietcorpus.pipelines.ledger.plans import schedule as planned
 
     return planned(fspath(spec), releases)
+
+
+@checked
+@process_restored()
+def adopt(place: Place, cards: Sequence[Place] = (), *, reason: str) -> list[str]:
+    """Count published releases whose records a ledger has lost; return the adopted release ids.
+
+    A ledger that was restored from a backup lacks what was spent since. Its caps may be passed: no
+    release is granted then. If QUIETCORPUS_LEDGER_HEAD_FILE holds a head that the ledger lacks, the
+    ledger goes on without the records up to it, by a record that says so.
+
+    Args:
+        place: the ledger's place.
+        cards: the places of the releases, whose cards name the lost records.
+        reason: the reason, which the ledger keeps.
+
+    Raises:
+        InputError: a card is of another ledger, or nothing was lost; or a release beside others of
+            the ledger is left out.
+    """
+    from quietcorpus.pipelines.ledger.adoption import adopt as act
+
+    return act(_answering(place, "write"), [absolute(one) for one in cards], reason)
 
 
 @checked

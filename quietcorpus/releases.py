@@ -36,6 +36,7 @@ def release(
     summary: Place | None = None,
     deadline: Minutes | None = None,
     worker_timeout: Minutes = 10.0,
+    expect_head: Place | None = None,
 ) -> Card:
     """Make the release that a spec describes, and publish it once it is complete.
 
@@ -58,6 +59,10 @@ def release(
             `Unavailable` (exit code 1); only in the main thread.
         worker_timeout: minutes that a job on a cluster waits for a first worker, or for another
             one once all are lost, before it fails with `Unavailable` (exit code 1).
+        expect_head: a file, or an object of a store, that keeps the head of the ledger, outside of
+            the ledger's place; QUIETCORPUS_LEDGER_HEAD_FILE names it otherwise. A ledger that lacks
+            the head has lost records, and is refused. The new head is kept before anything is
+            published. `quietcorpus ledger verify PLACE --keep-head FILE` begins the file.
 
     Returns:
         The card, with the content of `release.json`.
@@ -71,13 +76,14 @@ def release(
     from quietcorpus.pipelines.runners.local_workers import server_ahead
 
     options = tuple(beam_options)
-    named = [fspath(summary)] if summary is not None else []
+    named = [fspath(one) for one in (summary, expect_head) if one is not None]
     with (
         server_ahead(workers, options),
         beam_imported(spec, named, options),
         process_restored(),
     ):
         with uncollected():
+            from quietcorpus.pipelines.ledger.kept_head import head_at
             from quietcorpus.pipelines.release import existing, needs
             from quietcorpus.pipelines.release.recorder import recorded
             from quietcorpus.pipelines.release.run import release as make
@@ -89,7 +95,8 @@ def release(
 
             load_numba()
         place = None if summary is None else absolute(summary)
-        with recorded(place) as run, kept(deadline) as lift:
+        head = None if expect_head is None else fspath(expect_head)
+        with head_at(head), recorded(place) as run, kept(deadline) as lift:
             described = as_spec(spec)
             run.describe(described)
             engine = Engine(options, workers, worker_timeout, described.release)

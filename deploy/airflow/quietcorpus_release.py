@@ -12,7 +12,8 @@ the command's log lines into its own. docs/guides/schedules.md says how to set i
   QUIETCORPUS_DEADLINE (minutes of a try until it publishes, default 720), QUIETCORPUS_NOTIFIER
   (module.name of a callback or a notifier of Airflow's, for failures and for the ledger's caps).
 - Environment of the workers: QUIETCORPUS_MASTER_KEY or QUIETCORPUS_MASTER_KEY_FILE; a connection
-  takes the place of either.
+  takes the place of either. With a ledger, QUIETCORPUS_LEDGER_HEAD_FILE (or the option
+  --expect-head): the file or object, shared by all workers, that keeps its head.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ TEMPLATE is a spec in which {{ interval }} stands for the day, yesterday in UTC 
 What a person is to know goes to standard output, one line each: a release that was not made, and an
 account of the ledger of which 80 % or more is used. The log goes to standard error. The exit code
 is that of `quietcorpus release`. What may pass (1, or a signal) is tried again; bad input (2) and a
-cap that is reached (3) are not. It needs Python and a `quietcorpus` on PATH; the two may have
+cap that is reached (3) are not. QUIETCORPUS_LEDGER_HEAD_FILE, if it is set, keeps the head of the
+ledger from release to release. It needs Python and a `quietcorpus` on PATH; the two may have
 different environments.
 """
 

@@ -6,7 +6,8 @@ in the environment of Dagster's code location and of its runs:
 
 - QUIETCORPUS_TEMPLATE, the spec template; QUIETCORPUS_START_DATE, the first day;
   QUIETCORPUS_OPTIONS, more options of the command, Beam's among them, and no secret;
-- QUIETCORPUS_MASTER_KEY_FILE or QUIETCORPUS_MASTER_KEY.
+- QUIETCORPUS_MASTER_KEY_FILE or QUIETCORPUS_MASTER_KEY;
+- QUIETCORPUS_LEDGER_HEAD_FILE, with a ledger: the file or object that keeps its head.
 """
 
 import os

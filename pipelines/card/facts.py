@@ -9,7 +9,6 @@ import datetime
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from fractions import Fraction
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -18,7 +17,6 @@ from pydantic_core import PydanticCustomError
 from quietcorpus.indexes.tokens.languages import LANGUAGES
 from quietcorpus.indexes.tokens.segmentation import NAME as SPLITTER
 from quietcorpus.indexes.tokens.tokenizers import Tokenizer, TokenizerError
-from quietcorpus.mechanisms.accounting.filters import Concentrated
 from quietcorpus.transforms.errors import InputError, is_plain, key_shown
 
 from ..environment.version import same_code, software
@@ -196,11 +194,10 @@ def _is_charged(card: Card, noise: NoiseEntry, *, same: bool) -> bool:
     """Return whether a filter may charge this; other code may have counted the noise otherwise."""
     if same and is_accountable():
         return noise == _noise(card)
-    own = Concentrated(Fraction(noise.rho_exact), Fraction(noise.delta_exact))
     return (
         getattr(card.mechanism, "noise_multiplier", None) is not None
-        and own.rho > 0
-        and NoiseEntry.of(own) == noise
+        and noise.cost.rho > 0
+        and NoiseEntry.of(noise.cost) == noise
     )
 
 

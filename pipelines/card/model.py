@@ -150,7 +150,18 @@ class LedgerEntry(Part):
     """The entry of this release in the ledger of the corpus."""
 
     reservation: int = Field(ge=1, description="the number of the record that reserved its budget")
-    record_sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="of that record")
+    record_sha256: str = Field(
+        pattern=r"^[0-9a-f]{64}$", description="of that record: number and digest are a head"
+    )
+    opening_sha256: str | None = Field(
+        None,
+        pattern=r"^[0-9a-f]{64}$",
+        description="of the ledger's first record, which no other ledger has; absent on older "
+        "cards",
+    )
+    whose: str | None = Field(
+        None, description="what its unit depends on, as that record has it; absent on older cards"
+    )
     partition: str | None = Field(
         None, description="the part of the corpus that its documents are, where it is of one"
     )

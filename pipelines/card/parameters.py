@@ -186,6 +186,11 @@ class NoiseEntry(Part):
             delta_exact=str(noise.delta),
         )
 
+    @property
+    def cost(self) -> Concentrated:
+        """Return the cost as a value."""
+        return Concentrated(Fraction(self.rho_exact), Fraction(self.delta_exact))
+
 
 def _with_delta(guarantee: LimitedPrecision | DocumentPrivacy | UserPrivacy) -> dict[str, Any]:
     """Return epsilon and delta, each rounded up and as the rational."""

@@ -6,24 +6,30 @@ from dataclasses import replace
 
 from quietcorpus.transforms.errors import InputError, StageError, shown
 
+from ..card.model import Card
 from ..card.parameters import parameters
 from ..environment.keys import LEDGER_KEY, configured_key
 from ..storage import files as storage
 from ..storage import layout
 from ..storage.places import inside, root
 from . import refusals
-from .caps import Terms
+from .caps import Cost, Terms
 from .chain import Chain, Damaged, Draft
+from .kept_head import KeptHead
 from .key_pinning import Signatures, Trust
 from .records import (
+    Adoption,
     AnyRecord,
     Cancellation,
     Charged,
     Commit,
     Noise,
+    Partition,
     Refusal,
     Reservation,
+    Sort,
     digest,
+    new_nonce,
     version_of,
 )
 from .refusals import Partitions, Request
@@ -65,6 +71,15 @@ class Ledger:
         """Return the number and the digest of the last record, with a colon between."""
         return self._chain.head
 
+    @property
+    def opening(self) -> str:
+        """Return the SHA-256 of the first record, which no other ledger has."""
+        return self._chain.opening
+
+    def has(self, head: str) -> bool:
+        """Return whether a record of this number and SHA-256 is there, or adopted."""
+        return self._chain.has(head)
+
     @classmethod
     def open(cls, uri: str, trust: Trust | None = None) -> Ledger:
         """Open an existing ledger; without `trust`, by the keys that the environment names."""
@@ -81,7 +96,9 @@ class Ledger:
             )
         signing = configured_key(LEDGER_KEY)
         key = signing.public if signing else None
-        Trust.configured().check_new(uri, key)
+        Trust.configured(begins=True).check_new(uri, key)
+        if kept := KeptHead.configured():
+            kept.require_none(uri)
         storage.probe("ledger", uri)
         ledger = cls(uri)
         ledger._chain.read()
@@ -237,7 +254,7 @@ class Ledger:
         # `decide` may run several times: `compared` holds the partitions it need not read again.
         number, compared = reservation.number, set[int]()
 
-        def decide(state: State) -> Draft | Commit:
+        def decide(state: State) -> Draft | Commit | Adoption:
             self._held(state, reservation)
             told = state.refusals.get(number)
             if told is not None and told.identity != identity:
@@ -264,7 +281,7 @@ class Ledger:
 
     def refuse(
         self, reservation: Reservation, identity: str, *, compared: bool = True
-    ) -> Refusal | Commit:
+    ) -> Refusal | Commit | Adoption:
         """Spend a reservation without a release, as its noisy outcome is about to be told.
 
         The same run may still commit it. Returns the commit if there is one already.
@@ -276,7 +293,7 @@ class Ledger:
         """
         number, documents = reservation.number, None if compared else "unknown"
 
-        def decide(state: State) -> Draft | Refusal | Commit:
+        def decide(state: State) -> Draft | Refusal | Commit | Adoption:
             before = state.commits.get(number) or state.refusals.get(number)
             if before is not None and before.identity == identity:
                 return before
@@ -290,7 +307,7 @@ class Ledger:
             }
 
         found = self._chain.append(decide)
-        assert isinstance(found, Refusal | Commit)
+        assert isinstance(found, Refusal | Commit | Adoption)
         return found
 
     def check_identity(self, reservation: Reservation, identity: str) -> None:
@@ -327,6 +344,72 @@ class Ledger:
         found = self._chain.append(decide)
         assert isinstance(found, Cancellation)
         return found
+
+    def adopt(self, card: Card, content: bytes, place: str, reason: str) -> Adoption:
+        """Count a published release whose records the ledger has lost; its caps may be passed.
+
+        Where ids are compared between partitions, those of the release are lost as well: it is
+        charged as if its documents could be in any other.
+
+        Args:
+            card: the release's card.
+            content: the bytes of its release.json.
+            place: the release's place.
+            reason: the reason, which the ledger keeps.
+        """
+        entry = card.ledger
+        if entry is None or entry.opening_sha256 != self.opening:
+            raise InputError(
+                f"ledger: the card of {card.release} at {place} names another ledger than "
+                f"{self.uri}, or none; adopt it where it belongs"
+            )
+        lost = f"{entry.reservation}:{entry.record_sha256}"
+        noise = entry.noise.cost if entry.noise else None
+        cost = Cost(card.budget.total.guarantee, entry.whose or "", noise)
+
+        def decide(state: State) -> Draft | Adoption:
+            if lost in state.adopted:
+                return state.adopted[lost]
+            if self.has(lost):
+                raise InputError(
+                    f"ledger: {self.uri} has record {entry.reservation}, which the card of "
+                    f"{card.release} names; nothing is to be adopted"
+                )
+            part = None
+            if entry.disjoint == "declared" and entry.partition is not None:
+                part = Partition(entry.partition, Sort("declared"))
+            return {
+                "record": "adoption",
+                "release": card.release,
+                "run": new_nonce(),  # no run goes on with it
+                "output": place,
+                "partition": part and part.name,
+                "disjoint": part and part.sort.disjoint,
+                "guarantee": parameters(cost.guarantee).model_dump(),
+                "whose": cost.unit_scope,
+                "noise": noise and Noise.of(noise),
+                "charges": [
+                    charged.model_dump() for charged in state.charges(cost, part, capped=False)
+                ],
+                "lost": lost,
+                "card_sha256": digest(content),
+                "reason": reason,
+            }
+
+        found = self._chain.append(decide, keeps_head=False)
+        assert isinstance(found, Adoption)
+        return found
+
+    def accept(self, lost: str, reason: str) -> None:
+        """Go on without the records that a kept head covers, and keep the head from here on."""
+        self._chain.append(
+            lambda _: {"record": "restoration", "lost": lost, "reason": reason}, keeps_head=False
+        )
+        self._chain.keep_head(lost)
+
+    def keep_head(self) -> None:
+        """Keep the head where the environment names a place."""
+        self._chain.keep_head()
 
     def check_identifiers(self) -> None:
         """Raise InputError unless the digests of all partitions are the committed ones."""
@@ -379,6 +462,8 @@ class Ledger:
             compared.add(number)
 
     def _resumed(self, state: State, found: Reservation, request: Request) -> Reservation:
+        if isinstance(found, Adoption):
+            raise InputError(refusals.adopted(found))
         mine = (request.run, request.output, request.partition, request.cost)
         if found.is_older or (found.run, found.output, found.part, found.cost) != mine:
             if found.number in state.refusals:

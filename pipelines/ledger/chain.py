@@ -27,6 +27,7 @@ from quietcorpus.transforms.store_clock import StoreClock
 from ..environment.keys import LEDGER_KEY, SigningKey, configured_key
 from ..storage import places, stores
 from .caps import Terms
+from .kept_head import KeptHead, has, head_of
 from .key_pinning import Signatures, Trust, short
 from .records import (
     AnyRecord,
@@ -266,14 +267,15 @@ class Chain:
     def load(self, trust: Trust | None = None) -> None:
         """Read all records, which must be there and as they are known to be.
 
-        Without `trust`, the environment names the key to trust.
+        Without `trust`, the environment names the key and the head to trust.
         """
+        trust = trust or Trust.configured()  # the head first: records may be added meanwhile
         self.read()
         if not self.records:
             raise InputError(
                 f"ledger: {self.uri} holds no ledger; open one with `quietcorpus ledger init`"
             )
-        (trust or Trust.configured()).check(self.uri, self.signatures, self._journal.contents)
+        trust.check(self.uri, self.signatures, self._journal.contents)
 
     def read(self) -> None:
         """Read all records, if there are any, by any signer."""
@@ -287,20 +289,46 @@ class Chain:
     @property
     def head(self) -> str:
         """Return the number and the SHA-256 of the last record, which tell of all before it."""
-        return f"{len(self.records) - 1}:{digest(self._journal.contents[-1])}"
+        return head_of(self._journal.contents)
+
+    @property
+    def opening(self) -> str:
+        """Return the SHA-256 of the first record, which no other ledger has."""
+        return digest(self._journal.contents[0])
+
+    def has(self, head: str) -> bool:
+        """Return whether a record of this number and SHA-256 is there, or adopted."""
+        return has(self._journal.contents, head) or head in self.state.adopted
+
+    def keep_head(self, lost: str | None = None) -> None:
+        """Keep the head where the environment names a place; `lost` is a head to replace."""
+        kept = KeptHead.configured()
+        if kept is not None:
+            kept.keep(self.uri, self._journal.contents, lost)
 
     def require_key(self) -> None:
         """Raise InputError if the ledger is signed and the environment lacks the key in force."""
         self.signatures.require(configured_key(LEDGER_KEY), self.uri)
 
     def append(
-        self, decide: Callable[[State], Any], new_key: SigningKey | None = None
+        self,
+        decide: Callable[[State], Any],
+        new_key: SigningKey | None = None,
+        *,
+        keeps_head: bool = True,
     ) -> AnyRecord:
         """Append the draft that `decide` returns for the state, or return its existing record.
 
         If another writer is first, `decide` is called again on the new state. The record is signed
-        if the ledger is, or if `new_key` is given, which the draft signs on.
+        if the ledger is, or if `new_key` is given, which the draft signs on. Then the head is kept,
+        also if an earlier run has appended the record, and died.
         """
+        record = self._appended(decide, new_key)
+        if keeps_head:
+            self.keep_head()
+        return record
+
+    def _appended(self, decide: Callable[[State], Any], new_key: SigningKey | None) -> AnyRecord:
         own = configured_key(LEDGER_KEY)
         try:
             for attempt in range(_ATTEMPTS):

@@ -15,9 +15,10 @@ from ..card.parameters import NoiseEntry
 from ..storage import files as storage
 from ..storage import layout
 from ..storage.places import absolute
+from .beside import uncounted
 from .book import Ledger
 from .key_pinning import Trust
-from .records import Commit, Reservation, digest
+from .records import Adoption, Commit, Reservation, digest
 
 
 @dataclass(frozen=True)
@@ -58,17 +59,37 @@ class CheckedLedger:
     releases: list[CheckedRelease]
 
 
-def checked(uri: str, trust: Trust) -> CheckedLedger:
-    """Check all records of a ledger, what is known of it, and the cards of its releases."""
+def checked(uri: str, trust: Trust, *, keeps_head: bool = False) -> CheckedLedger:
+    """Check all records of a ledger, what is known of it, and the cards of its releases.
+
+    With `keeps_head`, the head is kept where the environment says, unless a release disagrees.
+    """
     ledger = Ledger.open(uri, trust)
     ledger.check_identifiers()
+    found = [*findings(ledger), *_lost(ledger, trust)]
+    if keeps_head and not any(one.wrong for one in found):
+        ledger.keep_head()
     return CheckedLedger(
         head=ledger.head,
         signed_by=ledger.signatures.key,
         signed_since=next(iter(ledger.signatures.since.values()), None),
         trusted=trust.of(ledger.signatures),
-        releases=findings(ledger),
+        releases=found,
     )
+
+
+def _lost(ledger: Ledger, trust: Trust) -> list[CheckedRelease]:
+    """Return the releases beside those of a ledger that name records which it lacks."""
+    outputs = [one.output for one in ledger.state.reservations.values()]
+    return [
+        CheckedRelease(
+            one.release,
+            f"published at {one.place}, and its record {one.head.partition(':')[0]} is lost: see "
+            "`quietcorpus ledger adopt`",
+            wrong=True,
+        )
+        for one in uncounted(ledger, outputs, trust)
+    ]
 
 
 def findings(ledger: Ledger) -> list[CheckedRelease]:
@@ -103,7 +124,8 @@ def verify_counted(path: str, card: Card, place: str) -> None:
     ledger = Ledger.open(absolute(place))
     if card.ledger is None:
         raise InputError(f"ledger: the card of {card.release} names no reservation")
-    number = card.ledger.reservation
+    adopted = ledger.state.adopted.get(f"{card.ledger.reservation}:{card.ledger.record_sha256}")
+    number = adopted.number if adopted else card.ledger.reservation
     reservation = ledger.state.reservations.get(number)
     commit = ledger.state.commits.get(number)
     if reservation is None or commit is None:
@@ -123,7 +145,9 @@ def verify_counted(path: str, card: Card, place: str) -> None:
         raise InputError(f"ledger: {ledger.uri} and the card of {card.release} disagree: {said}")
 
 
-def _finding(reservation: Reservation, commit: Commit | None, *, refused: bool) -> CheckedRelease:
+def _finding(
+    reservation: Reservation, commit: Commit | Adoption | None, *, refused: bool
+) -> CheckedRelease:
     uri = f"{reservation.output}/{layout.CARD}"
     try:
         content = storage.read_bytes(uri) if storage.exists(uri) else None
@@ -153,15 +177,22 @@ def _finding(reservation: Reservation, commit: Commit | None, *, refused: bool) 
     )
 
 
-def _disagreement(card: Card, content: bytes, reservation: Reservation, commit: Commit) -> str:
+def _disagreement(
+    card: Card, content: bytes, reservation: Reservation, commit: Commit | Adoption
+) -> str:
     """Return how a card and the records differ; empty if they agree."""
     own = card.ledger
     if own is None or card.release != reservation.release:
         return "the card is not of this reservation"
     noise = NoiseEntry.of(reservation.noise.cost) if reservation.noise else None
+    adopted = isinstance(reservation, Adoption)
+    named = f"{own.reservation}:{own.record_sha256}"
+    of_record = f"{reservation.number}:{digest(reservation.to_bytes())}"
     compared = {
-        "the card names another record": own.record_sha256 == digest(reservation.to_bytes()),
-        "the card names another partition": own.partition == reservation.partition,
+        "the card names another record": named
+        == (reservation.lost if isinstance(reservation, Adoption) else of_record),
+        "the card names another partition": adopted or own.partition == reservation.partition,
+        "the card has another unit": own.whose in (None, reservation.whose),
         "the card has other noise": own.noise == noise,
         "the card has another cost": card.budget.total == reservation.guarantee,
         "release.json is not the one that was committed": (

@@ -32,7 +32,8 @@ from ..environment.keys import (
     is_signed,
     read_public_key,
 )
-from .records import AnyRecord, NewCaps, NewKey, Opening, digest
+from .kept_head import KeptHead, has
+from .records import HEAD, AnyRecord, NewCaps, NewKey, Opening
 from .state import Impossible
 
 
@@ -122,9 +123,6 @@ def short(key: str) -> str:
     return key[:12]
 
 
-_HEAD = re.compile(r"(0|[1-9][0-9]{0,7}):([0-9a-f]{64})")
-
-
 @dataclass(frozen=True)
 class Trust:
     """The public keys that must have signed a ledger, and a head that it must have had.
@@ -138,8 +136,13 @@ class Trust:
     head: str | None = None
 
     @classmethod
-    def configured(cls, public_key: str | None = None, head: str | None = None) -> Trust:
+    def configured(
+        cls, public_key: str | None = None, head: str | None = None, *, begins: bool = False
+    ) -> Trust:
         """Return the keys that the environment names, and that in a PEM file; and a head.
+
+        Without `head`, the environment names the file that keeps it, which must be there unless
+        this call `begins` it.
 
         Raises InputError for a file that holds no such key, and for a value that is not a head.
         """
@@ -151,12 +154,12 @@ class Trust:
             keys[LEDGER_PUBLIC_KEY] = read_public_key(LEDGER_PUBLIC_KEY, path)
         if public_key is not None:
             keys["public key"] = read_public_key("public key", public_key)
-        return cls(keys, _checked(head))
+        return cls(keys, _head(head, begins=begins))
 
     @classmethod
     def of_head(cls, head: str | None) -> Trust:
-        """Return the knowledge of a head alone."""
-        return cls(head=_checked(head))
+        """Return the knowledge of a head alone: this one, else the one that is kept."""
+        return cls(head=_head(head))
 
     def check(self, uri: str, signatures: Signatures, contents: Sequence[bytes]) -> None:
         """Raise InputError unless a ledger, whose records agree, is as it is known to be.
@@ -199,22 +202,26 @@ class Trust:
 
     @staticmethod
     def _check_head(head: str, uri: str, contents: Sequence[bytes]) -> None:
-        number, expected = head.split(":")
-        last = len(contents) - 1
+        number, last = head.partition(":")[0], len(contents) - 1
+        adopt = "put it back, or count what was spent by `quietcorpus ledger adopt`"
         if int(number) > last:
             raise InputError(
                 f"ledger: {uri} ends with record {last}, and had record {number}: what came after "
-                f"record {last} was cut off; put it back"
+                f"record {last} was cut off, as a restored backup does; {adopt}"
             )
-        if digest(contents[int(number)]) != expected:
+        if not has(contents, head):
             raise InputError(
                 f"ledger: record {number} of {uri} is another one than it was: records were cut "
-                "off, and others put in their place, or it is another ledger"
+                f"off, and others put in their place, or it is another ledger; {adopt}"
             )
 
 
-def _checked(head: str | None) -> str | None:
-    if head is not None and not _HEAD.fullmatch(head):
+def _head(head: str | None, *, begins: bool = False) -> str | None:
+    """Return the given head, checked, or else the one in the file that the environment names."""
+    kept = KeptHead.configured()
+    if head is None and kept is not None:
+        return kept.read() if begins else kept.require()
+    if head is not None and not re.fullmatch(HEAD, head):
         raise InputError(
             "expected head: is not the number of a record and its digest, with a colon between; "
             "`quietcorpus ledger verify` prints it"

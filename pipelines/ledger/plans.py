@@ -18,6 +18,7 @@ from ..jobs.kind import Kind, prepare
 from ..schema.loading import load_spec
 from ..schema.spec import Spec
 from ..terminal.progress import table
+from .beside import require_counted
 from .book import Ledger
 from .caps import Cap, Charge, Cost, FilteredCap
 from .records import Charged
@@ -68,6 +69,7 @@ def of_run(spec: Spec, kind: Kind, key: ReleaseKey, identity: str) -> dict[str, 
     if spec.ledger is None:
         return None
     ledger = Ledger.open(spec.ledger.path)
+    require_counted(ledger, spec.output)
     warn_of_uncounted(kind, ledger.state)
     wanted = request_of_run(spec, kind, key, identity, ledger.state)
     return _verdict(ledger, spec, lambda: ledger.admit(wanted, identity))

@@ -85,7 +85,9 @@ def refuse_mixture(partition: Partition, others: Iterable[Sort]) -> None:
             )
 
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
+HEAD = r"^(0|[1-9][0-9]{0,7}):[0-9a-f]{64}$"
+"""The pattern of the number of a record and its SHA-256, which tell of all records before it."""
 _DIGEST = r"^[0-9a-f]{64}$"
 _KEYED = r"^[0-9a-f]{32}$"
 _RATIONAL = r"^[0-9]+(/[1-9][0-9]*)?$"
@@ -344,7 +346,50 @@ class NewCaps(_Record):
     reason: str = Field(min_length=1)
 
 
-AnyRecord = Opening | Reservation | ComparedIds | Commit | Cancellation | Refusal | NewKey | NewCaps
+class Adoption(Reservation):
+    """A release that was published, and whose records the ledger has lost: its cost, spent.
+
+    Its caps may be passed: what was published was spent.
+    """
+
+    schema_version: Literal[4] = 4  # type: ignore[assignment]
+    record: Literal["adoption"] = "adoption"  # type: ignore[assignment]
+    lost: str = Field(
+        pattern=HEAD, description="the number and the SHA-256 of the record that its card names"
+    )
+    card_sha256: str = Field(pattern=_DIGEST, description="of release.json")
+    reason: str = Field(min_length=1)
+
+    @property
+    def identity(self) -> str:
+        """Return no run's identity: what was adopted cannot be made again."""
+        return ""
+
+
+class Restoration(_Record):
+    """The acceptance of a ledger that has lost records, by a person who has counted what was lost.
+
+    A head was kept elsewhere that the ledger lacks.
+    """
+
+    schema_version: Literal[4] = 4  # type: ignore[assignment]
+    record: Literal["restoration"] = "restoration"
+    lost: str = Field(pattern=HEAD, description="the head that was kept elsewhere")
+    reason: str = Field(min_length=1)
+
+
+AnyRecord = (
+    Opening
+    | Reservation
+    | ComparedIds
+    | Commit
+    | Cancellation
+    | Refusal
+    | NewKey
+    | NewCaps
+    | Adoption
+    | Restoration
+)
 _RECORD: TypeAdapter[AnyRecord] = TypeAdapter(Annotated[AnyRecord, Field(discriminator="record")])
 
 

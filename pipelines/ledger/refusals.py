@@ -17,7 +17,7 @@ from ..storage import files as storage
 from ..storage import places
 from .caps import Cost
 from .chain import FOLDER, Damaged, create
-from .records import Partition, Reservation
+from .records import Adoption, Partition, Reservation
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,14 @@ def other_bytes(release: str) -> str:
     return (
         f"ledger: release {release} is committed, of other documents or by other software: what "
         "this run makes would be another release; give it an id of its own"
+    )
+
+
+def adopted(found: Adoption) -> str:
+    """Return the refusal of a run of a release that was published, and lost by its ledger."""
+    return (
+        f"ledger: release {found.release} was published to {found.output} and adopted as record "
+        f"{found.number}: it cannot be made again; give this one an id of its own"
     )
 
 

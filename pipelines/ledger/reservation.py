@@ -14,6 +14,7 @@ from ..card.costs import MADE_BY
 from ..card.parameters import NoiseEntry
 from ..jobs.kind import Kind, asked
 from ..schema.spec import Spec
+from .beside import require_counted
 from .book import Ledger
 from .caps import Cost
 from .records import Partition, Reservation, Sort, digest
@@ -49,6 +50,8 @@ class HeldReservation:
         return card.LedgerEntry(
             reservation=found.number,
             record_sha256=digest(found.to_bytes()),
+            opening_sha256=self.ledger.opening,
+            whose=found.whose or None,
             partition=found.partition,
             disjoint=found.disjoint,
             identifier=found.identifier,
@@ -98,6 +101,7 @@ def foresee(spec: Spec, kind: Kind) -> None:
         raise InputError(f"{UNREDACTED}: expected no value beside a ledger, got 1; unset it")
     ledger = Ledger.open(spec.ledger.path)
     ledger.require_key()
+    require_counted(ledger, spec.output)
     if ledger.state.of_release(spec.release) is None:
         ledger.foresee(request(spec, kind, "0" * 32, ledger.state))
 
@@ -120,11 +124,13 @@ def hold(spec: Spec, kind: Kind, key: ReleaseKey, identity: str) -> HeldReservat
 
     A reservation may outlast a change of the corpus, unless its noise decides whether there is a
     release: a run that ends, however it ends, then tells of the noise.
-    Raises InputError if the cap would be passed, or the ledger cannot be used.
+    Raises InputError if the cap would be passed, or the ledger cannot be used, or a release beside
+    the output shows that the ledger has lost records.
     """
     if spec.ledger is None:
         return None
     ledger = Ledger.open(spec.ledger.path)
+    require_counted(ledger, spec.output)
     warn_of_uncounted(kind, ledger.state)
     reservation = ledger.reserve(request_of_run(spec, kind, key, identity, ledger.state))
     ledger.check_identity(reservation, identity)

@@ -11,6 +11,7 @@ from quietcorpus.transforms.errors import CapReached, InputError
 
 from .caps import NOTHING, Cap, Charge, Cost, MetricCap, UserCap, check_change
 from .records import (
+    Adoption,
     AnyRecord,
     Cancellation,
     Charged,
@@ -22,6 +23,7 @@ from .records import (
     Partition,
     Refusal,
     Reservation,
+    Restoration,
     Sort,
     alone,
     refuse_mixture,
@@ -41,7 +43,8 @@ class State:
         caps: the caps in force, one for each account.
         reservations: the reservations by number, without the cancelled ones.
         by_release: the same reservations by release.
-        commits: the commits by the number of their reservation.
+        commits: the commits by the number of their reservation; an adoption is its own.
+        adopted: the adoptions by the record that they stand for.
         refusals: the refusals by the number of their reservation.
         documents: the SHA-256 of the digests of a release's ids, which were compared with those of
             other partitions, by the number of its reservation.
@@ -55,7 +58,8 @@ class State:
     caps: Sequence[Cap] = ()
     reservations: dict[int, Reservation] = field(default_factory=dict)
     by_release: dict[str, Reservation] = field(default_factory=dict)
-    commits: dict[int, Commit] = field(default_factory=dict)
+    commits: dict[int, Commit | Adoption] = field(default_factory=dict)
+    adopted: dict[str, Adoption] = field(default_factory=dict)
     refusals: dict[int, Refusal] = field(default_factory=dict)
     documents: dict[int, str] = field(default_factory=dict)
     spent: dict[int, dict[str | None, Charge]] = field(
@@ -71,8 +75,8 @@ class State:
         match record:
             case Opening():
                 self.opening, self.caps = record, record.caps
-            case NewKey():
-                pass  # see `Signatures`
+            case NewKey() | Restoration():
+                pass  # see `Signatures`, and `KeptHead`
             case NewCaps():
                 self._change_caps(record)
             case Reservation():
@@ -227,16 +231,23 @@ class State:
         )
 
     def _reserve(self, record: Reservation) -> None:
-        if self.of_release(record.release) is not None:
+        adopted = record.lost if isinstance(record, Adoption) else None
+        if adopted in self.adopted:
+            raise Impossible(f"record {adopted} is adopted already")
+        if adopted is None and self.of_release(record.release) is not None:
             raise Impossible(f"release {record.release} is reserved already")
         try:
             # Older records did not add up partitions without ids, and so may pass the cap.
-            charges = self.charges(record.cost, record.part, capped=not record.is_older)
+            capped = not record.is_older and adopted is None
+            charges = self.charges(record.cost, record.part, capped=capped)
         except InputError as error:
             raise Impossible(str(error)) from None
         if charges != record.charges:
             raise Impossible("its charges are not what its guarantee costs")
-        self.reservations[record.number] = self.by_release[record.release] = record
+        self.reservations[record.number] = record
+        self.by_release.setdefault(record.release, record)
+        if isinstance(record, Adoption):
+            self.commits[record.number] = self.adopted[record.lost] = record
         self.spend(charges, record.part, record.whose)
 
     def _change_caps(self, record: NewCaps) -> None:

@@ -19,6 +19,7 @@ from ..terminal.progress import table
 from .book import Ledger
 from .caps import NOTHING, Cap, Charge, FilteredCap, UserCap
 from .records import (
+    Adoption,
     AnyRecord,
     Cancellation,
     Commit,
@@ -28,6 +29,7 @@ from .records import (
     Opening,
     Refusal,
     Reservation,
+    Restoration,
 )
 from .state import State
 
@@ -55,12 +57,9 @@ class Balance(Part):
     )
 
 
-def balances(place: str, release: str) -> list[Balance]:
-    """Return the balance of each account of a ledger, and the charge of one release.
-
-    Raises InputError, or what the place raises, if the ledger cannot be read.
-    """
-    state = Ledger.open(place).state
+def balances(ledger: Ledger, release: str) -> list[Balance]:
+    """Return the balance of each account of a ledger, and the charge of one release."""
+    state = ledger.state
     reservation = state.of_release(release)
     charges = {one.account: one.charge for one in reservation.charges} if reservation else {}
     found = []
@@ -263,22 +262,24 @@ def _event(ledger: Ledger, record: AnyRecord) -> dict[str, Any]:
         "created": record.created.isoformat(timespec="seconds"),
         "event": record.record,
     }
+    release = getattr(record, "release", "")
     match record:
         case Opening():
             signed = f"; signed by {record.key}" if record.key else ""
             says = f"corpus {record.corpus}; {_targets(record.caps)}{signed}"
-            return common | {"release": "", "says": says}
         case NewKey():
             before = "in place of the key before" if record.proof else "with all records before"
-            return common | {"release": "", "says": f"signed by {record.key}, {before}"}
+            says = f"signed by {record.key}, {before}"
         case NewCaps():
-            return common | {"release": "", "says": f"{_targets(record.caps)}; {record.reason}"}
+            says = f"{_targets(record.caps)}; {record.reason}"
+        case Restoration():
+            says = f"goes on without records up to {record.lost[:21]}; {record.reason}"
+        case Adoption():
+            says = f"{total_cost(record.guarantee)}, of lost record {record.lost[:21]}"
+            says = f"{says}; {record.reason}"
         case Reservation():
             part = f", partition {record.part.name}, {record.part.sort}" if record.part else ""
-            return common | {
-                "release": record.release,
-                "says": f"{total_cost(record.guarantee)}{part}",
-            }
+            says = f"{total_cost(record.guarantee)}{part}"
         case Commit():
             says = f"release.json {record.card_sha256[:12]}"
         case ComparedIds():
@@ -287,9 +288,11 @@ def _event(ledger: Ledger, record: AnyRecord) -> dict[str, Any]:
             says = record.reason
         case Refusal():
             says = "no release: its noisy outcome was told"
-    of = ledger.records[record.reservation]
-    assert isinstance(of, Reservation)
-    return common | {"release": of.release, "says": says}
+    if isinstance(record, Commit | ComparedIds | Cancellation | Refusal):
+        of = ledger.records[record.reservation]
+        assert isinstance(of, Reservation)
+        release = of.release
+    return common | {"release": release, "says": says}
 
 
 def _targets(caps: Sequence[Cap]) -> str:

@@ -27,6 +27,7 @@ from ..card.model import Card, LedgerEntry
 from ..card.parameters import Parameters, Part
 from ..environment.version import code_digest, software
 from ..jobs.kind import Account, Kind
+from ..ledger.records import HEAD
 from ..ledger.views import Balance
 from ..schema.mechanism import MechanismSpec
 from ..schema.spec import Spec
@@ -74,6 +75,11 @@ class RunSummary(Part):
     )
     cost: Parameters | None = Field(None, description="of the release, in all")
     ledger: LedgerEntry | None = Field(None, description="its entry there")
+    ledger_head: str | None = Field(
+        None,
+        pattern=HEAD,
+        description="the number and the SHA-256 of the ledger's last record when the run had ended",
+    )
     accounts: list[Balance] | None = Field(
         None, description="of the ledger, as they were when the run had ended"
     )

@@ -32,6 +32,7 @@ from quietcorpus.transforms.errors import (
 from quietcorpus.transforms.outages import Requests, outage
 
 from ..card.model import Card
+from ..ledger.book import Ledger
 from ..ledger.views import Balance, balances
 from ..runners.engine import GraphIsValid
 from ..schema.spec import Spec
@@ -213,7 +214,8 @@ class Recorder:
         about(stage=name)
         spec = self._spec
         if name == "releasing" and spec is not None and spec.ledger is not None:
-            self._audience.reserved(partial(balances, spec.ledger.path, spec.release))
+            place, release = spec.ledger.path, spec.release
+            self._audience.reserved(lambda: balances(Ledger.open(place), release))
 
     def _end_step(self) -> None:
         if self._step is not None:
@@ -281,6 +283,7 @@ class Recorder:
         reason = self._reason(error) if error is not None and failed else None
         card = self._card
         counts = card.counts if card else None
+        ledger = None if reason in _IN_HASTE else self._ledger()
         return RunSummary(
             run=self._run,
             release=self._spec.release if self._spec else None,
@@ -296,16 +299,17 @@ class Recorder:
             repeated_parts=self._of_workers.get("repeated", 0),
             cost=card.budget.total if card else None,
             ledger=card.ledger if card else None,
-            accounts=None if reason in _IN_HASTE else self._accounts(),
+            ledger_head=ledger.head if ledger else None,
+            accounts=balances(ledger, str(self._spec.release)) if ledger and self._spec else None,
             card_sha256=self._card_sha256,
         )
 
-    def _accounts(self) -> list[Balance] | None:
+    def _ledger(self) -> Ledger | None:
         spec = self._spec
         if spec is None or spec.ledger is None:
             return None
-        place, release = spec.ledger.path, spec.release
-        return _in_time(lambda: balances(place, release))
+        place = spec.ledger.path
+        return _in_time(lambda: Ledger.open(place))
 
     def _ended(self, error: BaseException | None) -> Outcome:
         if error is None:

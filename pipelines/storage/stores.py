@@ -70,9 +70,9 @@ class StoredObject(Protocol):
         """List at most one object whose name begins with this one's."""
 
     def names(self) -> list[str]:
-        """Return the names of the objects in a folder, relative to it.
+        """Return the names of the objects and folders in a folder, relative to it.
 
-        This object's name is the folder's, with its slash.
+        This object's name is the folder's, with its slash. Names of folders end with a slash.
         """
 
     def abort_uploads(self, chosen: Callable[[str], bool]) -> None:
@@ -144,8 +144,11 @@ class _S3:
         pages = self._client.get_paginator("list_objects_v2").paginate(
             Bucket=bucket, Prefix=prefix, Delimiter="/"
         )
-        found = (one for page in pages for one in page.get("Contents", ()))
-        return [one["Key"].removeprefix(prefix) for one in found]
+        found: list[str] = []
+        for page in pages:
+            found += [one["Key"] for one in page.get("Contents", ())]
+            found += [one["Prefix"] for one in page.get("CommonPrefixes", ())]
+        return [name.removeprefix(prefix) for name in found]
 
     def abort_uploads(self, chosen: Callable[[str], bool]) -> None:
         bucket, prefix = self._name.values()
@@ -212,7 +215,8 @@ class _GoogleCloud:
 
     def names(self) -> list[str]:
         found = self._client.list_blobs(self._bucket, prefix=self._name, delimiter="/")
-        return [blob.name.removeprefix(self._name) for blob in found]
+        names = [blob.name for blob in found]  # the folders are known once this is done
+        return [name.removeprefix(self._name) for name in (*names, *found.prefixes)]
 
     def abort_uploads(self, chosen: Callable[[str], bool]) -> None:
         """Do nothing: the store discards a resumable upload after a week."""
@@ -285,12 +289,8 @@ class _Azure:
         next(iter(found), None)
 
     def names(self) -> list[str]:
-        from azure.storage.blob import BlobPrefix
-
         found = self._container.walk_blobs(name_starts_with=self._name, delimiter="/")
-        return [
-            one.name.removeprefix(self._name) for one in found if not isinstance(one, BlobPrefix)
-        ]
+        return [one.name.removeprefix(self._name) for one in found]
 
     def abort_uploads(self, chosen: Callable[[str], bool]) -> None:
         """Do nothing: the store discards uncommitted blocks after a week."""
@@ -360,7 +360,14 @@ def age(uri: str) -> Aged | None:
 
 def names(folder: str) -> list[str]:
     """Return the names of the objects in a folder, without those of its subfolders."""
-    return [name for name in stored(f"{folder}/").names() if name]  # some list the folder as well
+    # Some stores list the folder as well.
+    return [name for name in stored(f"{folder}/").names() if name and not name.endswith("/")]
+
+
+def folders(folder: str) -> list[str]:
+    """Return the names of the folders in a folder, in order; what they hold is not listed."""
+    found = (name.removesuffix("/") for name in stored(f"{folder}/").names() if name.endswith("/"))
+    return sorted(name for name in found if name)
 
 
 def replace(uri: str, content: bytes, version: str) -> bool:

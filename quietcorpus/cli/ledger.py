@@ -104,7 +104,11 @@ def history(place: str, as_json: bool) -> Iterator[str]:
 @click.argument("place")
 @_JSON
 def verify(
-    place: str, public_key: str | None, expected_head: str | None, as_json: bool
+    place: str,
+    public_key: str | None,
+    expected_head: str | None,
+    keep_head: str | None,
+    as_json: bool,
 ) -> Iterator[str]:
     """Check all records at PLACE, their chain, seals and signatures, and the cards of the releases.
 
@@ -112,9 +116,12 @@ def verify(
     place. If you move a release, leave its release.json there.
 
     The line `head` covers all records. Keep it elsewhere, and give it next time: nothing else
-    shows that the last records were cut off.
+    shows that the last records were cut off. --keep-head does both, and releases do it, too, if
+    QUIETCORPUS_LEDGER_HEAD_FILE names the file.
     """
-    found = api.verify(place, public_key=public_key, expected_head=expected_head)
+    found = api.verify(
+        place, public_key=public_key, expected_head=expected_head, keep_head=keep_head
+    )
     from dataclasses import asdict
 
     from quietcorpus.pipelines.ledger.check import refuse
@@ -253,6 +260,25 @@ def release_reservation(place: str, release: str, reason: str) -> Iterator[str]:
     """
     api.release_reservation(place, release, reason)
     yield f"returned  what {release} had reserved"
+
+
+@_command("adopt", "Count releases that the ledger has lost.", "; run again to go on", api.adopt)
+@click.argument("place")
+@click.argument("cards", nargs=-1, metavar="[RELEASE]...")
+def adopt(place: str, cards: tuple[str, ...], reason: str) -> Iterator[str]:
+    """Count each RELEASE whose records the ledger at PLACE has lost, as a restored backup does.
+
+    First, try to put the lost records back. If that cannot be, name every release that was
+    published since the backup; verify it before. Its cost is spent, even if that passes a cap. If
+    QUIETCORPUS_LEDGER_HEAD_FILE holds a head that the ledger lacks, the ledger then goes on without
+    the records up to it.
+
+    \b
+      quietcorpus ledger adopt s3://ledger/complaints s3://released/w1 --reason "restored, 3 Dec"
+    """
+    for release in api.adopt(place, cards, reason=reason):
+        yield f"adopted   {release}"
+    yield from _accounts(api.show(place), as_json=False)
 
 
 def _accounts(content: dict[str, Any], *, as_json: bool) -> Iterator[str]:

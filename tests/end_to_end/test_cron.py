@@ -103,7 +103,10 @@ def test_options_come_last(workspace: Workspace, folder: Path) -> None:
 
 @pytest.mark.slow
 def test_a_cap_is_told_before_it_is_reached(workspace: Workspace, folder: Path) -> None:
-    # Kills: a budget of which nobody hears until it is used up.
+    # Kills: a budget of which nobody hears until it is used up; a head that the script does not let
+    # the release keep.
+    head = folder / "head"
+    workspace.environment["QUIETCORPUS_LEDGER_HEAD_FILE"] = str(head)
     cap = "{definition: limited-precision, precision: 2, epsilon: 5, delta: 1.0e-6}"
     (folder / "caps.yaml").write_text(f"corpus: input\ncaps: [{cap}]\n")
     assert workspace.run("ledger", "init", "ledger", "caps.yaml").returncode == 0
@@ -112,6 +115,7 @@ def test_a_cap_is_told_before_it_is_reached(workspace: Workspace, folder: Path) 
     used = "80% of the ledger's account limited-precision privacy at N = 2 is used"
     command = "release_day.py template.yaml --pause 0.01 --day"
     assert sh(workspace, f"{command} {DAY}") == (0, [f"template.yaml, {DAY}: {used}"])
+    assert head.read_text().startswith("2:")
     code, said = sh(workspace, f"{command} {OTHER}")
     ended = "not released, exit code 3 (cap_reached)"
     assert (code, said) == (3, [f"template.yaml, {OTHER}: {one}" for one in (ended, used)])

@@ -51,6 +51,8 @@ def test_card_and_ledger_agree(corpus: Workspace) -> None:
     assert json.loads(card)["ledger"] == {
         "reservation": 1,
         "record_sha256": hashlib.sha256((folder / "00000001.json").read_bytes()).hexdigest(),
+        "opening_sha256": hashlib.sha256((folder / "00000000.json").read_bytes()).hexdigest(),
+        "whose": reservation["whose"],
     }
     assert (reservation["release"], reservation["charges"][0]["epsilon"]) == ("one", "4")
     assert opening["corpus"] == str(corpus.input)

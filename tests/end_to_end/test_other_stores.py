@@ -108,7 +108,10 @@ def test_strangers_are_found_below_any_prefix(
 
 
 def test_a_ledger(remote: Workspace, store: Store) -> None:
-    # Kills: a listing that lacks records, or has what is no record, by this store's client.
+    # Kills: a listing that lacks records, or has what is no record, by this store's client; a head
+    # that is not kept there, and a release beside the output that is not found.
+    head = f"{store.root}/heads/own"
+    remote.environment["QUIETCORPUS_LEDGER_HEAD_FILE"] = head
     place = f"{store.root}/ledgers/own"
     caps = "[{definition: limited-precision, precision: 2, epsilon: 9}]"
     (remote.folder / "caps.yaml").write_text(f"corpus: {store.root}/in\ncaps: {caps}\n")
@@ -123,6 +126,14 @@ def test_a_ledger(remote: Workspace, store: Store) -> None:
     again = on(store, {"ledger": place, "release": "again", "output": "released/again"})
     done = remote.run("release", str(remote.spec(again)))
     assert "would pass the cap of 9: 5 is used, by counted" in done.stderr
+    found = remote.run("ledger", "verify", place, "--keep-head", head)
+    assert (found.returncode, "head      2:" in found.stdout) == (0, True)
+    card = json.loads((remote.output / "release.json").read_text())
+    card["ledger"]["reservation"] = 9
+    store.put("beside/lost/release.json", json.dumps(card).encode())
+    beside = on(store, {"ledger": place, "release": "b", "output": f"{store.root}/beside/b"})
+    done = remote.run("release", str(remote.spec(beside)))
+    assert f"lacks record 9, which the card of counted at {store.root}/beside/lost" in done.stderr
 
 
 def assert_tells_nothing(text: str, workspace: Workspace, store: Store) -> None:

@@ -3,9 +3,9 @@
 Each was written by the code of an earlier commit: the word index of format 1 and the candidates by
 the parent of aa0670d, the pool by 1973c1f, `ledger-v1` and `card-v1` by a482871, the claim of
 version 1 by the parent of 3989777; the index of another rule, `ledger-v2`, `ledger-v3` and the
-candidates of formats 3 and 4 by the commits that brought them, as the pool in lists and the
-signature of `card-v1-signed`; all others by 7059a70. None of them may be written anew.
-A new form of a format comes beside those that are there.
+candidates of formats 3 and 4 by the commits that brought them, as the pool in lists,
+`ledger-v4-adopted`, `card-v1-ledger` and the signature of `card-v1-signed`; all others by 7059a70.
+None of them may be written anew. A new form of a format comes beside those that are there.
 """
 
 from __future__ import annotations
@@ -146,6 +146,15 @@ def test_ledgers(name: str, release: str, partition: str) -> None:
     assert ledger.state.used(0).epsilon == 5
     quietcorpus.verify(str(FORMATS / release), ledger=str(FORMATS / name))
     assert [sort.disjoint for sort in ledger.state.partitioned] == [partition]
+
+
+def test_a_ledger_that_lost_records() -> None:
+    # Kills: an adopted release that a later version no longer counts, or no longer knows by its
+    # card.
+    ledger = Ledger.open(str(FORMATS / "ledger-v4-adopted"))
+    assert [one.record for one in ledger.records[3:]] == ["adoption", "restoration"]
+    assert ledger.state.used(0).epsilon == 10
+    quietcorpus.verify(FORMATS / "card-v1-ledger", ledger=FORMATS / "ledger-v4-adopted")
 
 
 def test_a_ledger_under_a_filter() -> None:

@@ -84,7 +84,7 @@ def test_what_is_used_is_the_curve_of_the_sum(tmp_path: Path) -> None:
     stated = ledger.state.stated(0)
     assert stated.epsilon == gaussian_epsilon(rho, MILLIONTH * 9 / 10)
     assert stated.delta == MILLIONTH * 9 / 10 + Fraction(1, 10**8)
-    (balance,) = balances(ledger.uri, "v")
+    (balance,) = balances(ledger, "v")
     assert Fraction(balance.used.epsilon) >= stated.epsilon
     assert Fraction(balance.left.epsilon) <= 4 - stated.epsilon
     assert balance.share == pytest.approx(float(rho / ledger.state.caps[0].most.rho))

@@ -294,9 +294,9 @@ def test_a_record_of_a_later_version_or_a_clock_ahead(
     laid: Path, signed_folder: Path, original: list[bytes], keys: dict[str, KeyFiles]
 ) -> None:
     # Kills: a record from the future that is taken for damage, or that blocks nothing.
-    newer = (json.dumps(json.loads(original[-1]) | {"schema_version": 4}, indent=1) + "\n").encode()
+    newer = (json.dumps(json.loads(original[-1]) | {"schema_version": 5}, indent=1) + "\n").encode()
     lay(laid, [*original[:-1], newer])
-    assert "record 7: it was written by a newer version (schema 4)" in str(found(laid))
+    assert "record 7: it was written by a newer version (schema 5)" in str(found(laid))
     ahead = json.loads(original[-1]) | {"created": "2999-01-01T00:00:00Z"}
     lay(laid, [*original[:-1], signed(ahead, keys["then"])])
     assert found(laid, keys["then"]) is None

@@ -40,7 +40,7 @@ def test_the_balances_of_a_ledger(tmp_path: Path) -> None:
         cost = Cost(LimitedPrecision(2, FIFTH, delta), "words")
         where = (f"{tmp_path}/in/*", f"{tmp_path}/out/{name}")
         ledger.reserve(Request(name, "0" * 32, *where, None, cost))
-    charged, other = balances(place, "b")
+    charged, other = balances(ledger, "b")
     assert Fraction(charged.used.epsilon) >= 2 * FIFTH
     assert Fraction(charged.left.epsilon) <= 10 - 2 * FIFTH
     found = (charged.used.epsilon, charged.left.epsilon, charged.share)
@@ -49,7 +49,7 @@ def test_the_balances_of_a_ledger(tmp_path: Path) -> None:
     assert charged.charged.delta == pytest.approx(0.0009)
     assert (other.share, other.charged) == (0, None)
     assert other.used == Amount(epsilon=0, delta=0)
-    assert balances(place, "c")[0].charged is None
+    assert balances(ledger, "c")[0].charged is None
 
 
 # A ledger's page: its figures are the ledger's, it is valid, and it can be read.
