@@ -63,7 +63,7 @@ def propose_spec(
     found = look(absolute(place), escape)
     named = {"text": text, "id": id, "user": user, "label": label, "language": language}
     chosen = answers(place, Wanted(want), protected, found, named, users)
-    proposed = propose(replace(chosen, escape=escape))
+    proposed = _judged(propose(replace(chosen, escape=escape)))
     if output is not None:
         try:
             with open(output, "x", encoding="utf-8") as stream:
@@ -75,3 +75,16 @@ def propose_spec(
                 f"output: {fspath(output)} cannot be written; check the path and the permissions"
             ) from None
     return proposed
+
+
+def _judged(proposed: Proposal) -> Proposal:
+    """Add the verdict, if nothing is missing that the release needs."""
+    from quietcorpus.pipelines.jobs.kind import prepare
+    from quietcorpus.transforms.errors import InputError
+
+    if proposed.before:
+        return proposed
+    try:
+        return replace(proposed, verdict=prepare(proposed.spec).verdict)
+    except InputError:  # such as a package that is not installed, which the release names
+        return proposed

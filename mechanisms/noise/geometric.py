@@ -52,6 +52,12 @@ class TwoSidedGeometric(TwoSided):
         return 2 * math.exp(-rate) / -math.expm1(-2 * rate)
 
     @property
+    def deviation(self) -> float:
+        """Return the standard deviation, sqrt(2 a) / (1 - a), for a person."""
+        rate = float(self.rate)
+        return math.sqrt(2 * math.exp(-rate)) / -math.expm1(-rate)
+
+    @property
     def above_zero(self) -> float:
         """Return Pr[Z > 0] = a / (1 + a), for a person."""
         return 1 / (1 + math.exp(min(float(self.rate), _VAST)))

@@ -17,6 +17,7 @@ from quietcorpus.indexes.tokens.tokenizers import EXTRA, ICU_WORDS_NAME
 
 from ..prepare.vocabulary import LISTED
 from ..schema.loading import as_spec
+from ..schema.spec import Spec
 from .answers import Answers, Protected, Wanted
 
 _COMMENT, _WIDTH = 31, 92
@@ -62,20 +63,29 @@ class Proposal:
         content: the YAML, with comments.
         before: the commands that make what it needs, once, in order.
         language: the code of the texts' language, or None if it is not known.
+        verdict: what the release will be good for, in a sentence by rules of thumb; "" if that is
+            not known before the commands have run.
     """
 
     kind: str
     content: str
     before: tuple[str, ...]
     language: str | None = None
+    verdict: str = ""
+
+    @property
+    def spec(self) -> Spec:
+        """Return the spec; raises InputError, as a release would."""
+        return as_spec(YAML(typ="safe", pure=True).load(self.content))
 
 
 def propose(answers: Answers) -> Proposal:
     """Write the spec; `before` has the commands that make its artefacts first."""
     kind, block, before = _MECHANISMS[answers.wanted, answers.protected](answers)
     content = "\n".join([*_head(answers), "mechanism:", *(f"  {line}" for line in block), ""])
-    as_spec(YAML(typ="safe", pure=True).load(content))  # raises InputError, as a release would
-    return Proposal(kind, content, before, answers.language)
+    proposed = Proposal(kind, content, before, answers.language)
+    proposed.spec  # noqa: B018
+    return proposed
 
 
 def _head(answers: Answers) -> list[str]:

@@ -118,6 +118,11 @@ class Kind(Protocol):
         return ()
 
     @property
+    def verdict(self) -> str:
+        """Return what a release will be good for, in a sentence from public figures; or ""."""
+        return ""
+
+    @property
     def sample_words(self) -> Sequence[str]:
         """Return public words of which texts may be made that take as long as the corpus's.
 

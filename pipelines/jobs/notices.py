@@ -180,13 +180,13 @@ _MANY = 1_000  # words of a vocabulary whose size is not known before the run
 def of_histogram(rate: Fraction) -> str:
     """Say how far off a noisy count of the corpus is."""
     size = TwoSidedGeometric(rate).mean_size
-    return f"the corpus's count of a word is off by about {_number(size)} on average"
+    return f"the corpus's count of a word is off by about {number(size)} on average"
 
 
 def of_counts(deviation: float) -> str:
     """Say how far off a count of users' words is."""
     size = deviation * math.sqrt(2 / math.pi)
-    return f"the count of a word is off by about {_number(size)} on average"
+    return f"the count of a word is off by about {number(size)} on average"
 
 
 def of_threshold(threshold: int, units: str = "documents") -> str:
@@ -201,19 +201,19 @@ def of_bags(mechanism: BagOfWords, *, size_known: bool) -> list[str]:
     stand-in, unless `size_known`.
     """
     law = TwoSidedGeometric(mechanism.rate)
-    off = f"off by about {_number(law.mean_size)} on average"
+    off = f"off by about {number(law.mean_size)} on average"
     if not size_known and mechanism.bins == mechanism.vocabulary_size:
-        added = f"about {_number(_MANY * law.above_zero)} of every {_MANY:,} words"
+        added = f"about {number(_MANY * law.above_zero)} of every {_MANY:,} words"
     elif mechanism.bins == mechanism.vocabulary_size:
         added = (
-            f"about {_number(mechanism.bins * law.above_zero)} of the vocabulary's "
+            f"about {number(mechanism.bins * law.above_zero)} of the vocabulary's "
             f"{mechanism.bins:,} words"
         )
     else:
         words = mechanism.bins * law.mean_size / 2
         return [
             f"a document's count in each of {mechanism.bins:,} bins of words is {off}",
-            f"a document without a word of the vocabulary is released with about {_number(words)}, "
+            f"a document without a word of the vocabulary is released with about {number(words)}, "
             "all of them noise",
         ]
     return [
@@ -231,13 +231,13 @@ def of_words(meaning: Meaning) -> list[str]:
 
 def _of_typical(one: Typical) -> str:
     length = one.document_words
-    where = "" if length is None else f" of a document of {length:,} {_plural('word', length)}"
+    where = "" if length is None else f" of a document of {length:,} {plural('word', length)}"
     size = round(one.set_size.median)
     most = "at least " if size >= one.set_size_limit else ""
     return (
         f"the typical word of the index{where} comes back unchanged with a chance of "
         f"{one.unchanged.median:.2g}; 95 % of the chance is on {most}{size:,} "
-        f"{_plural('word', size)}"
+        f"{plural('word', size)}"
     )
 
 
@@ -250,7 +250,7 @@ def of_votes(votes: Ballots, sums: int, voters: str, smooth: bool = False) -> li
     return [
         f"about {math.ceil(votes.least / votes.weight):,} {voters} must vote for a text "
         f"before it stands out of the noise{alone}",
-        f"of {sums:,} sums of votes, about {_number(sums * votes.by_chance)} stand out by chance "
+        f"of {sums:,} sums of votes, about {number(sums * votes.by_chance)} stand out by chance "
         "alone",
     ]
 
@@ -263,35 +263,45 @@ def of_users(on_noise: float, least: int) -> str:
     )
 
 
-def of_candidates(epsilon: Fraction, candidates: int, most_of_one: Fraction) -> str:
-    """Say how many sentences a document needs for one candidate to outweigh all others.
+def sentences_needed(epsilon: Fraction, candidates: int, most_of_one: Fraction) -> int:
+    """Return how many sentences a document needs for one candidate to outweigh all others.
 
     One sentence adds at most `most_of_one` to a candidate's utility, so that k of them make it
     likelier than another by a factor of at most exp(epsilon * most_of_one * k / 2).
     """
-    needed = math.ceil(2 * math.log(max(candidates - 1, 1)) / float(epsilon * most_of_one))
+    return max(1, math.ceil(2 * math.log(max(candidates - 1, 1)) / float(epsilon * most_of_one)))
+
+
+def of_candidates(needed: int, candidates: int) -> str:
+    """Say how many sentences a document needs, as `sentences_needed` returns them."""
     return (
-        f"a document needs {max(needed, 1):,} {_plural('sentence', max(needed, 1))} or more before "
-        f"one of {candidates:,} candidates can be likelier than all others together"
+        f"a document needs {needed:,} {plural('sentence', needed)} or more before one of "
+        f"{candidates:,} candidates can be likelier than all others together"
     )
 
 
 def of_projected_mean(epsilon: Fraction, directions: int) -> str:
-    """Say how far the mean of a typical document is off, beside how far sentences lie apart.
-
-    The noise on the sum has length directions / rate on average, in steps of radius / STEPS.
-    """
-    off = 2 * directions / (float(epsilon) * _SENTENCES)
+    """Say how far the mean of a typical document is off, beside how far sentences lie apart."""
     return (
-        f"the mean of a document of {_SENTENCES} sentences is off by about {_number(off)} times "
-        "the length, along the directions, that half of public sentences exceed and are cut to"
+        f"the mean of a document of {_SENTENCES} sentences is off by about "
+        f"{number(mean_off(epsilon, directions))} times the length, along the directions, that "
+        "half of public sentences exceed and are cut to"
     )
 
 
-def _number(value: float) -> str:
+def mean_off(epsilon: Fraction, directions: int) -> float:
+    """Return how far the mean of a typical document is off, in lengths of a sentence.
+
+    The noise on the sum has length directions / rate on average, in steps of radius / STEPS.
+    """
+    return 2 * directions / (float(epsilon) * _SENTENCES)
+
+
+def number(value: float) -> str:
     """Write a number in two significant digits, or as a whole number if that has more."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
 
 
-def _plural(word: str, count: int) -> str:
+def plural(word: str, count: int) -> str:
+    """Return the plural of a word, unless there is one of it."""
     return word if count == 1 else f"{word}s"

@@ -205,6 +205,8 @@ class DryRun:
         told: whether the release tells how many documents there are; else nothing here does.
         documents: their number, if the release tells it and every file states it.
         noise: the noise that is to be expected, in sentences.
+        verdict: what the release will be good for, in a sentence by rules of thumb; "" if the kind
+            has none.
         sample: what documents take in one process, by a sample of generated text: `of(documents)`
             returns seconds and bytes. If there is no sample, its `reason` says why.
     """
@@ -221,6 +223,7 @@ class DryRun:
     told: bool
     documents: int | None
     noise: Sequence[str]
+    verdict: str
     sample: Sample | Unsampled
 
 
@@ -274,6 +277,7 @@ def dry_run(
             told=told,
             documents=planned.documents if told else None,
             noise=list(kind.expected_noise),
+            verdict=kind.verdict,
             sample=sample,
         )
 
@@ -293,6 +297,7 @@ def _of_card(spec: Spec, card: Card) -> DryRun:
         told=card.counts is not None,
         documents=card.counts.documents if card.counts else None,
         noise=[],
+        verdict="",
         sample=Unsampled("the release is there"),
     )
 

@@ -33,6 +33,8 @@ def lines(found: DryRun) -> Iterator[str]:
         return
     yield from (f"noise     {said}" for said in found.noise)
     yield f"time      {_time(found.sample, found.documents)}"
+    if found.verdict:
+        yield f"verdict   {found.verdict}"
 
 
 def _of_ledger(answer: dict[str, Any] | None) -> Iterator[str]:

@@ -74,3 +74,5 @@ def init(corpus: str, output: str, **given: Any) -> Iterator[str]:
     for step in proposed.before:
         yield f"first     {step}"
     yield f"then      quietcorpus release {output}"
+    told = f"quietcorpus release {output} --dry-run tells what it will be good for"
+    yield f"verdict   {proposed.verdict or told}"

@@ -86,6 +86,8 @@ def test_it_is_what_the_release_then_is(workspace: Workspace) -> None:
         r"by a sample of generated documents of \d+ bytes",
         found["time"][0],
     )
+    (verdict,) = found["verdict"]
+    assert verdict.startswith("of 8 words in a row about ")
     assert "canary" not in str(found)
     assert len(list(folder.glob("*.json"))) == 1
     workspace.release(changes)

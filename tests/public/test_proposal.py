@@ -94,7 +94,11 @@ def test_every_proposal_runs_as_it_is_written(
     lines = done.stdout.splitlines()
     kind = KINDS[want, protect]
     assert lines[:2] == [f"spec      spec.yaml: {kind}", f"language  {ENGLISH}"]
-    assert lines[-1] == "then      quietcorpus release spec.yaml"
+    assert lines[-2] == "then      quietcorpus release spec.yaml"
+    foreseen = "quietcorpus release spec.yaml --dry-run tells what it will be good for"
+    known = not any(line.startswith("first ") for line in lines)
+    assert lines[-1].startswith("verdict   ")
+    assert lines[-1].endswith(foreseen) != known
     content = (corpus.folder / "spec.yaml").read_text()
     assert CANARY not in done.stdout + done.stderr + content
     assert max(map(len, content.splitlines())) <= 100

@@ -25,7 +25,7 @@ from quietcorpus.transforms.staged import KEPT_NOWHERE
 
 from ...card import model as card
 from ...card import statements
-from ...jobs import notices
+from ...jobs import notices, verdicts
 from ...jobs.job import Job, of_vocabulary, release_documents, splits_of
 from ...jobs.kind import Account
 from ...storage.files import rows_of
@@ -147,13 +147,20 @@ class BagOfWordsKind(LimitedPrecisionKind):
 
     @property
     def expected_noise(self) -> Sequence[str]:
-        bins = self.spec.compression.size
-        size = self.vocabulary.size or (bins or 0) + 1  # stands in for an unknown one
-        found = notices.of_bags(self._documents(size), size_known=self.vocabulary.size is not None)
+        found = notices.of_bags(self._foreseen, size_known=self.vocabulary.size is not None)
         if self.histogram:
             rate = self.histogram.epsilon / self.histogram.precision
             found.append(notices.of_histogram(rate))
         return [*found, *self.vocabulary.expected_noise]
+
+    @property
+    def verdict(self) -> str:
+        return verdicts.of_bags(self._foreseen, size_known=self.vocabulary.size is not None)
+
+    @property
+    def _foreseen(self) -> BagOfWords:
+        unknown = (self.spec.compression.size or 0) + 1  # stands in for the vocabulary's size
+        return self._documents(self.vocabulary.size or unknown)
 
     @property
     def sample_words(self) -> Sequence[str]:

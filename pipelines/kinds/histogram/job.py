@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from types import MappingProxyType
 
 import apache_beam as beam
@@ -12,6 +13,7 @@ from quietcorpus.indexes.tokens.tokenizers import Tokenizer
 from quietcorpus.indexes.tokens.vocabulary import Vocabulary, some_of
 from quietcorpus.mechanisms.accounting.guarantees import LimitedPrecision, Spending, compose
 from quietcorpus.mechanisms.bags.histogram import Histogram, ThresholdedVocabulary
+from quietcorpus.mechanisms.noise.geometric import TwoSidedGeometric
 from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.histogram import HistogramOfSplits
 from quietcorpus.transforms.reading.documents import Split
@@ -22,7 +24,7 @@ from quietcorpus.transforms.vocabulary import VocabularyOfSplits, listed, load
 
 from ...card import model as card
 from ...card import statements
-from ...jobs import notices
+from ...jobs import notices, verdicts
 from ...jobs.job import Job, of_vocabulary, refuse_repeated, splits_of
 from ...jobs.kind import Account, Kind
 from ...schema.blocks import tokenizer_of
@@ -180,8 +182,17 @@ class HistogramKind(LimitedPrecisionKind):
 
     @property
     def expected_noise(self) -> Sequence[str]:
-        found = notices.of_histogram(self.spec.epsilon / self.spec.precision)
-        return [found, *self.vocabulary.expected_noise]
+        return [notices.of_histogram(self._rate), *self.vocabulary.expected_noise]
+
+    @property
+    def verdict(self) -> str:
+        size = TwoSidedGeometric(self._rate).mean_size
+        chosen = self.vocabulary.selection
+        return verdicts.of_histogram(size, "documents", chosen.threshold if chosen else None)
+
+    @property
+    def _rate(self) -> Fraction:
+        return self.spec.epsilon / self.spec.precision
 
     @property
     def sample_words(self) -> Sequence[str]:

@@ -45,7 +45,7 @@ from ...card.facts import problem_of
 from ...card.statements import from_numbers
 from ...card.weakness import Weakness, of_guarantee, of_unchosen, of_users
 from ...environment.version import versions_of
-from ...jobs import notices
+from ...jobs import notices, verdicts
 from ...jobs.job import Job, refuse_repeated, splits_of
 from ...jobs.kind import Account, Kind
 from ...jobs.user_budgets import BudgetedUsers
@@ -166,6 +166,11 @@ class PublicTextsKind(Kind):
             *notices.of_votes(voting.votes, sums, self.voters, voting.smooth),
             *of_room(voting, self.spec, self.voters),
         ]
+
+    @property
+    def verdict(self) -> str:
+        voting = self.voting
+        return verdicts.of_votes(voting.votes, voting.shape, self.voters, smooth=voting.smooth)
 
     @property
     def voters(self) -> str:

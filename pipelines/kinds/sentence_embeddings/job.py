@@ -33,7 +33,7 @@ from quietcorpus.transforms.shards import Tally, Written
 
 from ...card import model as card
 from ...card.weakness import Weakness
-from ...jobs import notices
+from ...jobs import notices, verdicts
 from ...jobs.job import Job, release_documents
 from ...jobs.kind import Account, Kind
 from ...storage import places
@@ -164,15 +164,30 @@ class SentencesKind(Kind):
     @property
     def expected_noise(self) -> Sequence[str]:
         if self.parameters.mechanism is SentenceMechanism.PROJECTED_MEAN:
-            return [notices.of_projected_mean(self.spec.epsilon, self.parameters.directions)]
+            return [notices.of_projected_mean(*self._projected)]
         if self.parameters.mechanism is not SentenceMechanism.DEEP_CANDIDATE:
             return ()
+        return [notices.of_candidates(self._needed, self.manifest.candidates)]
+
+    @property
+    def verdict(self) -> str:
+        if self.parameters.mechanism is SentenceMechanism.PROJECTED_MEAN:
+            return verdicts.of_projected_mean(*self._projected)
+        if self.parameters.mechanism is SentenceMechanism.DEEP_CANDIDATE:
+            is_best = self.parameters.utility is Utility.SIMILARITY
+            return verdicts.of_candidates(self._needed, is_best=is_best)
+        return verdicts.of_truncation()
+
+    @property
+    def _projected(self) -> tuple[Fraction, int]:
+        return self.spec.epsilon, self.parameters.directions
+
+    @property
+    def _needed(self) -> int:
         # Of the sentences, a candidate's depth counts those on one side of it, half at most.
         similar = self.parameters.utility is Utility.SIMILARITY
         most = Fraction(1) if similar else Fraction(1, 2)
-        return [
-            notices.of_candidates(self.spec.epsilon, self.manifest.candidates, most),
-        ]
+        return notices.sentences_needed(self.spec.epsilon, self.manifest.candidates, most)
 
     @property
     def sample_words(self) -> Sequence[str]:
@@ -334,6 +349,10 @@ class EmbeddedWordsKind(Kind):
     @property
     def expected_noise(self) -> Sequence[str]:
         return self.words.expected_noise
+
+    @property
+    def verdict(self) -> str:
+        return self.words.verdict
 
     @property
     def sample_words(self) -> Sequence[str]:

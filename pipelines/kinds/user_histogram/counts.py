@@ -20,7 +20,7 @@ from quietcorpus.transforms.shards import TALLIES, Written
 from quietcorpus.transforms.sums import OfParts
 from quietcorpus.transforms.users.word_counts import NoisyWordCounts, UserCounts
 
-from ...jobs import notices
+from ...jobs import notices, verdicts
 from ...jobs.job import Job, of_vocabulary
 from ...jobs.kind import Account
 from ...storage.files import rows_of
@@ -116,6 +116,13 @@ class UserHistogramKind(ClippedSumsKind):
         units = f"{self.corpus.unit}s"
         chosen = [notices.of_threshold(needed(selection), units)] if selection else []
         return [notices.of_counts(self.deviation), *chosen]
+
+    @property
+    def verdict(self) -> str:
+        selection = self.corpus.selection
+        least = needed(selection) if selection else None
+        size = self.deviation * math.sqrt(2 / math.pi)
+        return verdicts.of_user_counts(size, self.spec.users, least)
 
     def account(self, files: Sequence[Written]) -> Account:
         spendings = self.spendings

@@ -43,6 +43,7 @@ from ...card.costs import ACCOUNTANTS
 from ...card.weakness import Weakness, of_left_out, of_noise
 from ...environment import process
 from ...environment.version import versions_of
+from ...jobs import verdicts
 from ...jobs.job import Job
 from ...jobs.kind import Account
 from ...storage import files as storage
@@ -72,6 +73,10 @@ class EmbeddingsKind(UserLevelKind):
         for said, remedy, _ in of_noise(self.spec.units, self.on_noise, self.least_on_noise):
             if self.spec.few_users is None:
                 raise InputError(f"mechanism.users: {said}; {remedy}, or say `few_users: accept`")
+
+    @property
+    def verdict(self) -> str:
+        return verdicts.of_users(self.on_noise, self.least_on_noise)
 
     def write_vectors(
         self, job: Job, words: Sequence[str], vectors: npt.NDArray[np.float32]

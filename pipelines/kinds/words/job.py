@@ -36,7 +36,7 @@ from ...card.model import Meaning, MeasuredRecall, Spread, Typical
 from ...card.parameters import DELTA, LENGTHS, DocumentBudget, document_losses
 from ...card.statements import from_numbers
 from ...card.weakness import Weakness, of_guarantee, of_words
-from ...jobs import notices
+from ...jobs import notices, verdicts
 from ...jobs.job import Job, release_documents
 from ...jobs.kind import Account, Kind
 from ...prepare.distances import distance, matched, mean_interval
@@ -156,6 +156,10 @@ class WordsKind(Kind):
     @property
     def expected_noise(self) -> Sequence[str]:
         return notices.of_words(self.meaning)
+
+    @property
+    def verdict(self) -> str:
+        return verdicts.of_words(self.meaning)
 
     @property
     def sample_words(self) -> Sequence[str]:

@@ -320,7 +320,8 @@ def test_candidates(epsilon: int, most: Fraction) -> None:
     def odds(sentences: int) -> float:
         return math.exp(epsilon * float(most) * sentences / 2) / (candidates - 1)
 
-    needed = int(numbers(notices.of_candidates(Fraction(epsilon), candidates, most))[0])
+    needed = notices.sentences_needed(Fraction(epsilon), candidates, most)
+    assert numbers(notices.of_candidates(needed, candidates)) == [needed, candidates]
     assert odds(needed) >= 1 > odds(needed - 1)
 
 
