@@ -33,6 +33,7 @@ from quietcorpus.transforms.artefacts.files import FileSource
 from quietcorpus.transforms.errors import InputError, StageError, cut, redacted
 from quietcorpus.transforms.reading.copies import Copies
 from quietcorpus.transforms.reading.documents import Corpus, Documents, Plan
+from quietcorpus.transforms.reading.identifiers import USER, spelled
 from quietcorpus.transforms.reading.sources import read
 
 from ..card.model import Meaning, Typical
@@ -102,6 +103,26 @@ def require_compared(copies: Copies, keep: Sequence[str], documents: int) -> Non
                 f"the engine lost or doubled a part: {cut(name)} was compared with the text in "
                 f"{own} documents of {documents}; run again, on another engine if that repeats"
             )
+
+
+def without_user(corpus: Corpus, plan: Plan) -> str | None:
+    """Say how many of the first documents have no user where a kind reads users; None if all have.
+
+    It has no content, but is of private documents: it is for the log alone.
+    """
+    for key, column in corpus.also:
+        if key == USER:
+            tables = [batch.columns for batch in _sample(corpus, plan)]
+            names = [name for own in tables for name in spelled(own[column], key, column)]
+            missing = sum(not name for name in names)
+            if missing:
+                share = 100 * missing // len(names)
+                return (
+                    f"{key}: the column {cut(column)} is empty for "
+                    f"{f'about {share}' if share else 'fewer than 1'} in 100 of the first "
+                    "documents, which have no part in the release"
+                )
+    return None
 
 
 @redacted

@@ -34,7 +34,7 @@ from ..ledger.reservation import HeldReservation, foresee, hold
 from ..runners.engine import Engine
 from ..runners.interruption import interruptible
 from ..schema.spec import Spec
-from ..schema.values import Reason
+from ..schema.values import Reason, remedied
 from ..storage import files as storage
 from ..storage import places
 from ..storage.output import Output
@@ -57,6 +57,7 @@ from .monitoring import (
 )
 
 _LOGGER = logging.getLogger("quietcorpus.release")
+_USERLESS: Reason = "documents-without-user"
 
 
 def release(
@@ -164,12 +165,18 @@ def prepare_run(spec: Spec, workers: int, *, strict: bool) -> tuple[Kind, Plan, 
 def check_columns(spec: Spec, kind: Kind, planned: Plan, *, strict: bool) -> None:
     """Warn of columns that would be copied and should not be, or refuse them.
 
-    Refuses a delta as well that is above 1 / documents, where every file states their number.
+    Refuses a delta as well that is above 1 / documents, where every file states their number, and
+    documents without a user, or warns of them.
     """
     if planned.documents is not None:
         refuse(of_documents(kind.cost, planned.documents), spec.accept)
     if kind.has_documents:
         _warn_or_refuse((), notices.check(spec.corpus, planned, spec.accept), strict)
+    userless = notices.without_user(spec.corpus, planned)
+    if userless and spec.mechanism.needs_users and _USERLESS not in spec.accept:
+        raise InputError(f"{userless}; {remedied('give each a user', _USERLESS)}")
+    if userless:
+        _LOGGER.warning("%s", userless)
 
 
 def _spend(held: HeldReservation, job: Job) -> bool:

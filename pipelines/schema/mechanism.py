@@ -23,6 +23,7 @@ class MechanismSpec(Strict):
 
     Attributes:
         copies_columns: whether the columns of `input.keep` and `input.id` reach the release.
+        needs_users: whether documents without a user must be accepted by name.
         found: the keys whose values are found where they are left out, from the artefacts or by
             the kind (`Kind.chosen`), and which the card then states.
     """
@@ -30,6 +31,7 @@ class MechanismSpec(Strict):
     if TYPE_CHECKING:
         kind: str  # each block declares it, at a different place among the keys
     copies_columns: ClassVar[bool] = True
+    needs_users: ClassVar[bool] = False
     found: ClassVar[frozenset[str]] = frozenset()
 
     @property

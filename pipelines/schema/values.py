@@ -135,13 +135,21 @@ Disjoint = Literal["compared", "declared", "unknown"]
 """The evidence that partitions share no document: their ids, the publisher's word, or none."""
 
 
-Reason = Literal["unchanged-words", "large-epsilon", "large-delta", "kept-addresses", "kept-text"]
+Reason = Literal[
+    "unchanged-words",
+    "large-epsilon",
+    "large-delta",
+    "kept-addresses",
+    "kept-text",
+    "documents-without-user",
+]
 REASONS: dict[Reason, str] = {
     "unchanged-words": "most words come back unchanged, with a chance (N_w) above .9",
     "large-epsilon": "an epsilon above 10, of a whole unit",
     "large-delta": "a delta above 1 / documents, or not below 1 / users",
     "kept-addresses": "a kept column that looks like e-mail addresses",
     "kept-text": "a kept column that looks like free text",
+    "documents-without-user": "documents without a user, which have no part in a histogram",
 }
 """The reasons for which a release is refused, unless its spec accepts them by name."""
 

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from scipy.special import ndtr
+from small_specs import WEAK
 from tampering import edit_card
 
 import quietcorpus as qc
@@ -94,6 +95,23 @@ def test_a_long_document_counts_as_much_as_its_bound(workspace: Workspace) -> No
     deviation = workspace.card()["mechanism"]["deviation"]
     # 16 of 100 words of each, which count sqrt(4 / 16) of a word; which ones follows the text.
     assert abs(sum(found.values()) - 99 - 400 * 16 / 2) < 6 * 10 * deviation < 999
+
+
+def test_documents_without_a_user_are_refused(workspace: Workspace) -> None:
+    # Kills: a column that is half empty, by a join that failed, whose documents have no part and
+    # nothing says so; a refusal of what was accepted.
+    corpus(workspace)
+    public = {"public": str(workspace.folder / "words.txt")}
+    given = {"input": {"path": "input/*.parquet"}, "mechanism": BLOCK | {"vocabulary": public}}
+    accept = [one for one in WEAK if one != "documents-without-user"]
+    said = (
+        r"^mechanism\.user: the column 'author' is empty for about 14 in 100 of the first documents, "
+        r"which .*; give each a user, or accept it by name: `accept: \[documents-without-user\]`$"
+    )
+    with pytest.raises(qc.InputError, match=said):
+        workspace.release_here(given | {"accept": accept})
+    assert not workspace.output.exists()
+    workspace.release_here(given | {"accept": WEAK})
 
 
 def test_too_many_documents_for_the_delta_are_refused(workspace: Workspace) -> None:

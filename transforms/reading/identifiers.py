@@ -40,7 +40,8 @@ from .documents import Documents
 _EXACT = {16: 2.0**11, 32: 2.0**24, 64: 2.0**53}
 """By a type's bits, the first whole number that another one, the next, is rounded to."""
 
-SPELLED = ("input.id", "mechanism.user")
+USER = "mechanism.user"
+SPELLED = ("input.id", USER)
 """The keys of a spec whose columns are spelled."""
 _UUID_BYTES = 16
 

@@ -171,9 +171,17 @@ _OF_RUNS = (
 )
 
 
+_OF_USERLESS = (
+    f"{WHETHER}: a corpus whose first documents lack users makes none, unless that was accepted by "
+    "name"
+)
+
+
 def limits_of(user: str | None, named: bool | None) -> list[str]:
     """Return the lines on what counts do not hide, of users by a column or else of documents."""
-    return [of_several(is_pure=False), *_OF_RUNS] if user is None else user_limits(named)
+    if user is None:
+        return [of_several(is_pure=False), *_OF_RUNS]
+    return [*user_limits(named), _OF_USERLESS]
 
 
 def user_limits(named: bool | None) -> list[str]:

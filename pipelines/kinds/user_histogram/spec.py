@@ -187,6 +187,7 @@ class UserHistogramSpec(UserLevelSpec):
     vocabulary: Annotated[UserVocabularySpec, Field(description="the words that are counted")]
     tokenizer: TokenizerSpec = "unicode-words-v2"
     copies_columns: ClassVar[bool] = False
+    needs_users: ClassVar[bool] = True
     what: ClassVar[str] = "histograms"
 
     @model_validator(mode="before")

@@ -7,6 +7,7 @@ import math
 import re
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -334,3 +335,31 @@ def test_projected_means() -> None:
     lengths = np.linalg.norm(EuclideanNoise(mechanism.rate, 12).sample(stream, addresses), axis=1)
     assert said[0] == 10
     assert said[1] == pytest.approx(lengths.mean() / STEPS / 10, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (["a", "b"] * 200, None),
+        (["a", "a", None, "a"] * 100, "about 25 in 100"),
+        (["a", "", None, "b"] * 100, "about 50 in 100"),
+        ([None, *["a"] * 399], "fewer than 1 in 100"),
+        ([7.0, None], "about 50 in 100"),
+    ],
+)
+def test_documents_without_a_user_are_noticed(
+    values: list[Any], said: str | None, tmp_path: Path
+) -> None:
+    # Kills: empty names that count as one user, a share of other documents, values in the message.
+    table = pa.table({"text": ["x"] * len(values), "by": values})
+    pq.write_table(table, tmp_path / "c.parquet", row_group_size=40)
+    given = Corpus(str(tmp_path / "c.parquet"), also=(("mechanism.user", "by"),))
+    found = notices.without_user(given, plan(given))
+    if said is None:
+        assert found is None
+    else:
+        assert found is not None
+        assert found.startswith(f"mechanism.user: the column 'by' is empty for {said} of the first ")
+    # A column of another key is not one of users.
+    other = replace(given, also=(("mechanism.budgets.column", "by"),))
+    assert notices.without_user(other, plan(other)) is None
