@@ -111,14 +111,14 @@ def of_histogram(mean_size: float, units: str, threshold: int | None) -> str:
     )
 
 
-def of_user_counts(mean_size: float, users: int, threshold: int | None) -> str:
-    """Say which counts over `users` users are right."""
-    said = of_histogram(mean_size, "users", threshold)
-    if _TIMES * mean_size <= users / 10:
+def of_whole(mean_size: float, count: int, units: str, threshold: int | None) -> str:
+    """Say which counts over about `count` whole `units`, users or documents, are right."""
+    said = of_histogram(mean_size, units, threshold)
+    if _TIMES * mean_size <= count / 10:
         return said
     return (
-        f"{said}; of about {users:,} users that is more than one in ten: more users, or "
-        "fewer `contributions.items`, would tell more"
+        f"{said}; of about {count:,} {units} that is more than one in ten: more {units}, or fewer "
+        "`contributions.items`, would tell more"
     )
 
 

@@ -122,7 +122,7 @@ class UserHistogramKind(ClippedSumsKind):
         selection = self.corpus.selection
         least = needed(selection) if selection else None
         size = self.deviation * math.sqrt(2 / math.pi)
-        return verdicts.of_user_counts(size, self.spec.users, least)
+        return verdicts.of_whole(size, self.spec.units, f"{self.corpus.unit}s", least)
 
     def account(self, files: Sequence[Written]) -> Account:
         spendings = self.spendings

@@ -149,10 +149,9 @@ def test_counts_over_a_corpus() -> None:
     assert said.startswith("counts of words that 210 documents have are right to 5 in 100")
     assert "words of fewer than 202 do not come out" in said
     assert "do not come out" not in verdicts.of_histogram(10.2, "documents", None)
-    assert "more users" not in verdicts.of_user_counts(10, 2_000, None)
-    assert "of about 1,999 users that is more than one in ten" in verdicts.of_user_counts(
-        10, 1_999, None
-    )
+    assert "more users" not in verdicts.of_whole(10, 2_000, "users", None)
+    few = verdicts.of_whole(10, 1_999, "users", None)
+    assert "of about 1,999 users that is more than one in ten" in few
 
 
 def test_words() -> None:
