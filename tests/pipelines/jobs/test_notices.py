@@ -359,7 +359,9 @@ def test_documents_without_a_user_are_noticed(
         assert found is None
     else:
         assert found is not None
-        assert found.startswith(f"mechanism.user: the column 'by' is empty for {said} of the first ")
+        assert found.startswith(
+            f"mechanism.user: the column 'by' is empty for {said} of the first "
+        )
     # A column of another key is not one of users.
     other = replace(given, also=(("mechanism.budgets.column", "by"),))
     assert notices.without_user(other, plan(other)) is None
