@@ -106,7 +106,8 @@ def test_documents_without_a_user_are_refused(workspace: Workspace) -> None:
     accept = [one for one in WEAK if one != "documents-without-user"]
     said = (
         r"^mechanism\.user: the column 'author' is empty for about 14 in 100 of the first "
-        r"documents, which .*; give each a user, or accept it by name: `accept: \[documents-without-user\]`$"
+        r"documents, which .*; give each a user, or accept it by name: "
+        r"`accept: \[documents-without-user\]`$"
     )
     with pytest.raises(qc.InputError, match=said):
         workspace.release_here(given | {"accept": accept})
