@@ -32,6 +32,7 @@ from quietcorpus.mechanisms.bags.bag_of_words import Accounting
 from quietcorpus.mechanisms.bags.histogram import Histogram, ThresholdedVocabulary
 from quietcorpus.mechanisms.sentences.deep_candidate import DeepCandidate, Utility
 from quietcorpus.mechanisms.sentences.projected_mean import DIRECTION_UNIT
+from quietcorpus.mechanisms.users.adaptive_selection import TermSelection
 from quietcorpus.mechanisms.users.clipped_sum import ClippedSum
 from quietcorpus.mechanisms.users.group_norms import GroupNorms
 from quietcorpus.mechanisms.users.skip_gram import SkipGram
@@ -58,7 +59,9 @@ from quietcorpus.pipelines.kinds.sentence_embeddings import checks as sentences
 from quietcorpus.pipelines.kinds.sentence_embeddings.checks import besides_words
 from quietcorpus.pipelines.kinds.sentence_embeddings.documents import Releases
 from quietcorpus.pipelines.kinds.user_histogram import checks as user_words
-from quietcorpus.pipelines.kinds.user_histogram.user_corpus import UserCorpus
+from quietcorpus.pipelines.kinds.user_histogram.counts import UserHistogramKind
+from quietcorpus.pipelines.kinds.user_histogram.spec import UserHistogramSpec
+from quietcorpus.pipelines.kinds.user_histogram.user_corpus import ShardedUsers, UserCorpus
 from quietcorpus.pipelines.kinds.word_embeddings import checks as embeddings
 from quietcorpus.pipelines.kinds.word_embeddings.methods import (
     CountedEmbeddingsKind,
@@ -333,6 +336,19 @@ def counted() -> Audits:
     return embeddings.audits(CountedEmbeddingsKind(corpus, NORMS))
 
 
+def counted_words() -> Audits:
+    """Counts of words by users in teams, of words that they choose in rounds."""
+    budgets = {"column": "team", "epsilon": {name: float(one) for name, one in TEAMS.items()}}
+    delta = float(DELTA + Fraction(1, 10**6))
+    block = {"kind": "histogram", "user": "by", "users": 1000, "delta": delta}
+    items = {"items": 3, "weight": 2}
+    given = {**block, "budgets": budgets, "vocabulary": {"public": "nowhere"}}
+    spec = UserHistogramSpec.model_validate(given | {"contributions": items})
+    choice = TermSelection(4, Fraction(2), Fraction(1, 10**6))
+    corpus = ShardedUsers(spec, None, choice, None, UNICODE_WORDS)
+    return user_words.audits(UserHistogramKind(corpus, NORMS))
+
+
 class _Pool(PoolSource):
     """A source of the pool of letters, which no worker looks for."""
 
@@ -469,6 +485,6 @@ CORRECT: dict[str, Callable[[], Audits]] = {
         *(near_words, far_words, all_words),
         *(sentence_utilities, sentence_depths, projected_mean, embedded_words),
         *(brr, candidates, many_candidates, truncation, users, voters, voting_users, tem, floats),
-        *(pure_voters, pure_voting_users, counted),
+        *(pure_voters, pure_voting_users, counted, counted_words),
     )
 }

@@ -9,9 +9,13 @@ import faulty_bags
 import faulty_embeddings
 import faulty_public_texts
 import faulty_sentences
+import faulty_user_histograms
 import faulty_words
 from planting import Faults
 
-KINDS = (faulty_bags, faulty_words, faulty_sentences, faulty_embeddings, faulty_public_texts)
+KINDS = (
+    *(faulty_bags, faulty_words, faulty_sentences, faulty_embeddings, faulty_public_texts),
+    faulty_user_histograms,
+)
 FAULTS: Faults = {name: fault for kind in KINDS for name, fault in kind.FAULTS.items()}
 assert len(FAULTS) == sum(len(kind.FAULTS) for kind in KINDS)

@@ -38,9 +38,10 @@ from quietcorpus.mechanisms.keystream import Addresses, Keystream, ReleaseKey
 from quietcorpus.mechanisms.noise.exponential import ExponentialMechanism
 from quietcorpus.mechanisms.sentences.projected_mean import DIRECTION_UNIT, NoisyProjections
 from quietcorpus.mechanisms.sentences.truncation import NoisyMeans
+from quietcorpus.mechanisms.users.adaptive_selection import GaussianRound
 from quietcorpus.mechanisms.users.clipped_sum import ClippedSum
 from quietcorpus.mechanisms.users.user_training import Training
-from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
+from quietcorpus.mechanisms.users.user_vocabulary import Selection as UserSelection
 from quietcorpus.mechanisms.votes.pure_votes import PureVotes
 from quietcorpus.mechanisms.words import brr, madlib
 from quietcorpus.mechanisms.words.distance_draws import DistanceDraws
@@ -48,6 +49,8 @@ from quietcorpus.transforms.privatizers import bags
 
 _SEES = {"users", "shards"}
 """Stages that tell users apart before noise, and splits, by public facts."""
+_OF_USERS = {"clipped texts"}
+"""Stages that draw for all users of a shard at once."""
 _SELECTED = {word.encode() for word in WORDS[:6]}
 _LARGE = 40
 _MADE_UP = np.random.default_rng(0).integers(-3, _LARGE, 1 << 16)
@@ -83,6 +86,10 @@ OTHERS: dict[str, dict[str, Any]] = {
         **{key: value for key, value in _VOTES.items() if key != "epsilon"},
         **{"user": "author", "users": 120, "budgets": _BUDGETS},
     },
+    "histogram, users at once": {
+        **{**_USERS, "epsilon": 60, **FIRST},
+        "vocabulary": {"private": {"epsilon": 20, "delta": 1e-4, "words": 5, "policy": "gaussian"}},
+    },
     "word-embeddings, budgets": {
         **{"method": "cooccurrence", **_USERS, "budgets": _BUDGETS, "vocabulary": PUBLIC},
         **{"dimensions": 2, "few_users": "accept"},
@@ -104,6 +111,13 @@ class Blind(Keystream):
     def addresses(self, source: str, numbers: Sequence[int], inputs: Any) -> Addresses:
         count = len(list(inputs))
         return super().addresses("", range(count), [b""] * count)
+
+
+class Alike(Blind):
+    """A keystream that gives all inputs the same bits: users' own, whatever others are there."""
+
+    def addresses(self, source: str, numbers: Sequence[int], inputs: Any) -> Addresses:
+        return np.repeat(super().addresses("", [0], [b""]), len(list(inputs)), axis=0)
 
 
 @dataclass
@@ -141,7 +155,7 @@ def replayed() -> Iterator[Given]:
         def blind(key: ReleaseKey, name: str, version: int, /, **parameters: Value) -> Keystream:
             stream = stage(key, name, version, **parameters)
             if name not in _SEES:
-                stream.__class__ = Blind
+                stream.__class__ = Alike if name in _OF_USERS else Blind
             return stream
 
         patch.setattr(ReleaseKey, "stage", blind)
@@ -175,11 +189,12 @@ def replayed() -> Iterator[Given]:
 
         def select(own: Any, terms: Sequence[bytes], sums: Sequence[int], *_: Any) -> np.ndarray:
             given_here.terms.update(zip(terms, sums, strict=True))
-            if isinstance(own, UserVocabulary):
-                given_here.drawn.add(("vocabulary", 0, own.noise.noise_multiplier))
+            if isinstance(own, UserSelection):
+                place = own.place if isinstance(own, GaussianRound) else 0
+                given_here.drawn.add(("vocabulary", place, own.noise.noise_multiplier))
             return np.array([term in _SELECTED for term in terms], dtype=np.bool_)
 
-        for selection in (ThresholdedVocabulary, UserVocabulary):
+        for selection in (ThresholdedVocabulary, UserSelection):
             patch.setattr(selection, "select", select)
         yield given_here
 

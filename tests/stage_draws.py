@@ -35,6 +35,7 @@ from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.sentences.deep_candidate import DeepCandidate, Utility
 from quietcorpus.mechanisms.sentences.projected_mean import DIRECTION_UNIT, Ball, NoisyProjections
 from quietcorpus.mechanisms.sentences.truncation import Box, NoisyMeans, Truncation
+from quietcorpus.mechanisms.users.adaptive_selection import TermSelection
 from quietcorpus.mechanisms.users.clipped_sum import ClippedSum
 from quietcorpus.mechanisms.users.group_norms import GroupNorms
 from quietcorpus.mechanisms.users.sampled_users import SampledUsers, Texts
@@ -67,11 +68,14 @@ from quietcorpus.transforms.privatizers.words import WordPrivatizer, WordsParame
 from quietcorpus.transforms.reading.documents import Corpus, Documents, Split
 from quietcorpus.transforms.reading.sources import plan
 from quietcorpus.transforms.shards import RejectLog, make_shards, staged_content
+from quietcorpus.transforms.sums import OfParts
 from quietcorpus.transforms.users import user_vocabulary
-from quietcorpus.transforms.users.clipped_sums import UserSums
 from quietcorpus.transforms.users.clipped_sums import _noisy as pair_noise_of
 from quietcorpus.transforms.users.cooccurrence import Cooccurrences, _WriteBlock
 from quietcorpus.transforms.users.shards import pack
+from quietcorpus.transforms.users.term_rounds import TermNumbers, _selected
+from quietcorpus.transforms.users.texts import UserTexts, read_users
+from quietcorpus.transforms.users.user_shards import InEngine, ShardPlan
 from quietcorpus.transforms.users.users import BoundedUsers, Share, Users, _ReadShares
 from quietcorpus.transforms.users.votes import UserVoting
 from quietcorpus.transforms.users.word_counts import UserCounts
@@ -207,9 +211,22 @@ def pair_noise(folder: Path) -> Any:
     ]
 
 
-def clipped_texts(counting: UserSums) -> Any:
+def clipped_shares() -> Any:
     share: Share = 1, [(0, np.array([0, 1, 2, 1], "<i4").tobytes())]
-    return [part.tolist() for part in counting.clipped(b"u" * 16, share, 16, KEY)]
+    return [part.tolist() for part in PAIRS.clipped(b"u" * 16, share, 16, KEY)]
+
+
+def clipped_texts() -> Any:
+    offsets, tokens = np.array([0, 4, 6]), np.array([0, 1, 2, 1, 5, 3], np.int32)
+    groups = np.array([1, 0], np.int32)
+    users = np.arange(4, dtype=np.uint64)
+    texts = UserTexts(users, groups, offsets, tokens, np.zeros(6, np.bool_), WORDS.terms)
+    return [part.tolist() for part in COUNTS.clipped(texts, WORDS, KEY)]
+
+
+def documents_of_users() -> Any:
+    """Return the order of users' documents."""
+    return read_users(TEXTS, USERS, FIRST_WORDS, KEY).documents.priorities.tolist()
 
 
 def noisy_counts() -> Any:
@@ -286,10 +303,22 @@ def clipped_votes(voting: UserVoting) -> Any:
     ]
 
 
+ROUNDS = TermSelection(9, Fraction(1), Fraction(1, 10**6))
+
+
+def selected_in_rounds() -> list[str]:
+    """Return what the second round chooses."""
+    plan = ShardPlan(USERS, 1, InEngine(), lambda: KEY, OfParts(1))
+    weights = ROUNDS.rounds[1][1].threshold - 4 + np.arange(len(TERMS)) % 11
+    packed = TermNumbers(WORDS.terms, weights.astype(np.int64)).packed()
+    return _selected(ROUNDS, 1, plan, FIRST_WORDS, 0, packed, KEY)
+
+
 WEIGHTS = UserVocabulary(9, Fraction(1), Fraction(1, 10**6))
 DRAWS: dict[str, Callable[[pytest.MonkeyPatch, Path], Any]] = {
     "vocabulary": lambda *_: selected(FREQUENCIES, {}),
     "vocabulary, of users": lambda *_: selected(WEIGHTS, {"users": USERS.stage_parameters}),
+    "vocabulary, in rounds": lambda *_: selected_in_rounds(),
     "histogram": lambda *_: release_histogram(
         Histogram(2, Fraction(1, 2)), np.arange(16), WORDS, KEY
     ).tolist(),
@@ -321,8 +350,9 @@ DRAWS: dict[str, Callable[[pytest.MonkeyPatch, Path], Any]] = {
     },
     "words of users": lambda _, folder: user_words(folder),
     "texts of users": lambda _, folder: user_texts(folder),
-    "clipping": lambda *_: clipped_texts(PAIRS),
-    "clipping, of words": lambda *_: clipped_texts(COUNTS),
+    "documents of users": lambda *_: documents_of_users(),
+    "clipping": lambda *_: clipped_shares(),
+    "clipped texts": lambda *_: clipped_texts(),
     "word counts": lambda *_: noisy_counts(),
     "cooccurrences": lambda _, folder: pair_noise(folder),
     "votes": lambda *_: VOTING.release(np.arange(32).reshape(2, 16), KEY).tolist(),

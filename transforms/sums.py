@@ -104,6 +104,12 @@ class Coverage(Protocol):
     def users(self, shard: tuple[int, Iterable[Any]], held: list[Any]) -> Iterator[Any]:
         """Yield the users of a shard with their parts; add to `held` what these cover."""
 
+    def of_shard(self, number: int, held: Iterable[Any]) -> Any:
+        """Return what a shard of users holds whose pieces hold this.
+
+        Raises StageError unless each part of the corpus has left it one piece.
+        """
+
 
 @dataclass(frozen=True)
 class OfParts:
@@ -124,6 +130,10 @@ class OfParts:
     ) -> Iterator[tuple[bytes, Any]]:
         held.append((shard[0],))
         return each_once(shard[1])
+
+    def of_shard(self, number: int, held: Iterable[Parts]) -> Parts:
+        require_all(joined(held), self.count)
+        return (number,)
 
 
 NOBODY = b""
@@ -154,6 +164,9 @@ class OfRows:
             held.append(own)
             if user != NOBODY:
                 yield user, part
+
+    def of_shard(self, number: int, held: Iterable[Digests]) -> Digests:
+        return self.joined(held)  # which is compared with all documents before noise
 
 
 _Total = tuple[Any, list[Any]]

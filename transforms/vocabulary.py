@@ -127,7 +127,15 @@ class VocabularyOfSplits(beam.PTransform):
         return {"vocabulary": counted.frequencies | threshold, TALLIES: counted[TALLIES]}
 
 
-class Selection(Protocol):
+class Selecting(Protocol):
+    """A mechanism that selects terms, at once or in rounds."""
+
+    @property
+    def stage_parameters(self) -> Mapping[str, Value]:
+        """Return what the selection depends on, as parameters of its stage of noise."""
+
+
+class Selection(Selecting, Protocol):
     """A mechanism that selects terms by noisy sums.
 
     Attributes:
@@ -136,10 +144,6 @@ class Selection(Protocol):
 
     @property
     def threshold(self) -> int: ...
-
-    @property
-    def stage_parameters(self) -> Mapping[str, Value]:
-        """Return what the selection depends on, as parameters of its stage of noise."""
 
     def select(
         self, terms: Sequence[bytes], sums: Sequence[int], stream: Keystream
@@ -216,7 +220,7 @@ def count_documents(documents: Documents, tokenizer: Tokenizer) -> tuple[dict[st
 
 
 def selection_stream(
-    selection: Selection, key: ReleaseKey, parameters: Mapping[str, Value], tokenizer: Tokenizer
+    selection: Selecting, key: ReleaseKey, parameters: Mapping[str, Value], tokenizer: Tokenizer
 ) -> Keystream:
     """Open the keystream of a selection by sums that depend on `parameters`."""
     return key.stage(

@@ -76,6 +76,60 @@ def dither(
     return bits
 
 
+def clipped_each(
+    offsets: npt.NDArray[np.int64],
+    values: npt.NDArray[np.float64],
+    dither: npt.NDArray[np.uint16],
+    most: npt.NDArray[np.int64],
+) -> npt.NDArray[np.int32]:
+    """Clip the values of many users, each as `clipped` does: those of each to a norm of its own.
+
+    User i has values[offsets[i] : offsets[i + 1]], clipped to most[i], int64. Raises ValueError as
+    `clipped` does.
+    """
+    if dither.shape != values.shape or dither.dtype != np.uint16:
+        raise ValueError("a dither is one uint16 for every value")
+    if len(most) and not 0 <= most.min() <= most.max() <= STEPS:
+        raise ValueError(f"norms of {most.min()} to {most.max()} are not between 0 and {STEPS}")
+    whole = np.zeros(len(values), dtype=np.int32)
+    if not _clip_each(offsets, values, dither, most, whole):
+        raise ValueError("values to be clipped must be finite numbers")
+    return whole
+
+
+def dithers(
+    stream: Keystream, addresses: Addresses, counts: npt.NDArray[np.int64], *, lane: int
+) -> npt.NDArray[np.uint16]:
+    """Draw the dithers of many users' values, counts[i] of user i: uint16, one after another.
+
+    Those of each are what `dither` draws for the user's address.
+    """
+    blocks = -(-2 * counts // BLOCK_BYTES)
+    ends = np.cumsum(blocks)
+    counters = np.arange(blocks.sum()) - np.repeat(ends - blocks, blocks)
+    drawn = stream.gather(
+        np.repeat(addresses, blocks, axis=0), counters.astype(np.uint64), lane=lane
+    )
+    bits: npt.NDArray[np.uint16] = drawn.view("<u2").ravel()
+    each = BLOCK_BYTES // 2
+    users = np.repeat(np.arange(len(counts)), counts)
+    own = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    found: npt.NDArray[np.uint16] = bits[each * (ends - blocks)[users] + own]
+    return found
+
+
+@compiled
+def _clip_each(offsets, values, dither, most, whole):  # type: ignore[no-untyped-def]
+    """Clip each user's values into `whole`; return whether all are finite."""
+    for user in range(len(offsets) - 1):
+        first, last = offsets[user], offsets[user + 1]
+        finite, own = _clip(values[first:last], dither[first:last], most[user])
+        if not finite:
+            return False
+        whole[first:last] = own
+    return True
+
+
 @compiled
 def _clip(values, dither, most):  # type: ignore[no-untyped-def]
     """Clip and round values; return whether all are finite, and (if so) the whole numbers.

@@ -7,17 +7,12 @@ counts sqrt(items / n), where a choice at random would leave items / n of it for
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from ..words.word_pairs import Words
 from .clipped_sum import STEPS
-
-Terms = npt.NDArray[np.int64]
-"""Numbers of words in a vocabulary."""
 
 
 @dataclass(frozen=True)
@@ -47,15 +42,13 @@ class WordCounts:
         """Return the clipping norm: the L2 norm of `items` words of `weight`, as counts."""
         return self.weight * math.sqrt(self.items)
 
-    def values(self, texts: Sequence[Words]) -> tuple[Terms, npt.NDArray[np.float64]]:
-        """Return a user's distinct words, ascending, and their counts in units of the norm.
+    def values(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """Return what a user adds for each of the user's distinct words, in units of the norm.
 
-        `texts` are arrays of term numbers; float64 of the same length comes out.
+        `counts` is how often each occurs, int64 of any shape, at least once.
         """
-        listed, found = np.unique(
-            np.concatenate([*texts, np.empty(0, np.int32)]), return_counts=True
-        )
-        return listed.astype(np.int64), np.minimum(found, self.weight) / self.norm
+        found: npt.NDArray[np.float64] = np.minimum(counts, self.weight) / self.norm
+        return found
 
     def counts(self, sums: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the counts of noisy sums, int64 of the same shape, to the nearest whole number."""

@@ -54,7 +54,7 @@ TRANSFORMS: dict[str, Callable[[], beam.PTransform]] = {
         users=120,
         epsilon=60,
         delta=1e-3,
-        vocabulary={"private": {"epsilon": 20, "delta": 1e-4, "words": 5}},
+        vocabulary={"private": {"epsilon": 20, "delta": 1e-4, "words": 5, "policy": "gaussian"}},
         accept=WEAK,
     ),
     "words": lambda: PrivatizeWords(

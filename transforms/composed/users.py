@@ -23,7 +23,9 @@ from ..metrics import Progress
 from ..reading.documents import Documents
 from ..reading.identifiers import Covered
 from ..sums import NOBODY, Covering, Digests, OfRows
-from ..users.clipped_sums import UserSums
+from ..users.clipped_sums import ShareSums
+from ..users.texts import read_users, shard_of
+from ..users.user_shards import BoundShards, Shard, ShardPlan, pieces_of
 from ..users.user_vocabulary import BoundWords, ThresholdUsers, UserWords, Words
 from ..users.users import BoundedUsers, BoundShare, Share, Users, shares_of
 from ..vocabulary import KeySource
@@ -166,6 +168,55 @@ class UserVocabularyOfRows(beam.PTransform):
         )
 
 
+class ShardsOfRows(beam.PTransform):
+    """A PTransform from documents to a `Shard` of their users for every number."""
+
+    def __init__(
+        self,
+        plan: ShardPlan,
+        words: beam.pvalue.AsSingleton | Tokenizer,
+        column: str,
+    ) -> None:
+        """Configure for all words of a tokeniser, or those of a public list; `column` has ids."""
+        super().__init__()
+        self._side = () if isinstance(words, Tokenizer) else (words,)
+        self._read = _ReadPieces(plan, column, words if isinstance(words, Tokenizer) else None)
+        self._bound = BoundShards(plan, plan.coverage)
+
+    def expand(self, documents: beam.PCollection[Documents]) -> beam.PCollection[Shard]:
+        return documents | "read" >> beam.ParDo(self._read, *self._side) | self._bound
+
+
+class _ReadPieces(beam.DoFn):
+    """A DoFn from a batch to its pieces of the shards, each with what it covers.
+
+    Documents of nobody are covered by the first shard.
+    """
+
+    def __init__(self, plan: ShardPlan, column: str, tokenizer: Tokenizer | None) -> None:
+        self._plan = plan
+        self._column = column
+        self._tokenizer = tokenizer
+        self._progress = Progress("gathering")
+
+    @redacted
+    def process(
+        self, documents: Documents, public: Vocabulary | None = None
+    ) -> Iterator[tuple[int, Covering[list[Any]]]]:
+        key, words, users = self._plan.key(), public or self._tokenizer, self._plan.users
+        assert words is not None
+        found = read_users(documents, users, words, key)
+        self._progress.count(documents, found.tokens)
+        others = owned(users, documents, [owner or NOBODY for owner in found.owners])
+        covered = coverages(documents, self._column, key, others)
+        shards = np.zeros(len(covered), np.int64)
+        there = np.array([owner is not None for owner in found.owners], np.bool_)
+        shards[there] = shard_of(found.documents.users[::2], self._plan.shards)
+        pieces = self._plan.place.keep(pieces_of([found.documents], self._plan), key)
+        for shard in np.unique(shards).tolist():
+            yield shard, ([pieces[shard]], covered[shards == shard].sum(axis=0, dtype=np.uint64))
+
+
 class UserSumsOfRows(beam.PTransform):
     """A PTransform from documents to noisy sums over users, in the form of `release`.
 
@@ -175,7 +226,7 @@ class UserSumsOfRows(beam.PTransform):
     def __init__(
         self,
         release: Callable[..., beam.PTransform],
-        counting: UserSums,
+        counting: ShareSums,
         vocabulary: beam.pvalue.AsSingleton,
         column: str,
         key: KeySource,

@@ -15,13 +15,21 @@ import numpy.typing as npt
 from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
-from quietcorpus.mechanisms.users.clipped_sum import ClippedSum, clipped, dither
+from quietcorpus.mechanisms.users.clipped_sum import (
+    ClippedSum,
+    clipped,
+    clipped_each,
+    dither,
+    dithers,
+)
 from quietcorpus.mechanisms.users.group_norms import norm_of_group
 
 from ..errors import redacted, redacted_call
 from ..sums import AddNoiseByKey, Coverage, Covering
 from ..vocabulary import KeySource
 from .shards import ByShard, Packed, Sums, pack, summed, unpack
+from .texts import UserTexts
+from .user_shards import Shard, ShardPlan
 from .users import BoundedUsers, Share, counts, words_of
 
 Cells = npt.NDArray[np.int64]
@@ -53,15 +61,6 @@ class UserSums:
         """Open the keystream of the noise."""
 
     @abstractmethod
-    def values(
-        self, texts: Sequence[npt.NDArray[np.int32]], size: int
-    ) -> tuple[Cells, npt.NDArray[np.float64]]:
-        """Return a user's distinct cells, ascending, and their values in units of the norm.
-
-        The texts are numbers of a vocabulary of `size` words.
-        """
-
-    @abstractmethod
     def cells_of(self, size: int) -> int:
         """Return the number of cells of a vocabulary of `size` words."""
 
@@ -77,31 +76,6 @@ class UserSums:
             "noise_multiplier": self.mechanism.noise_multiplier,
             "users": self.users.stage_parameters,
         }
-
-    def clipped(
-        self, user: bytes, share: Share, size: int, key: ReleaseKey
-    ) -> tuple[Cells, npt.NDArray[np.int64]]:
-        """Return a user's cells and clipped whole numbers, over `size` words, without zeros."""
-        most = norm_of_group(share[0], self.most)
-        cells, values = self.values(words_of(share), size)
-        stream = key.stage("clipping", 1, **self.stage_parameters, words=size)
-        address = stream.addresses(user.hex(), [share[0]], [b"".join(raw for _, raw in share[1])])
-        bits = dither(stream, address, cells.shape, lane=0)
-        whole = clipped(values, bits, most)
-        return cells[whole != 0], whole[whole != 0].astype(np.int64)
-
-    def summed(self, users: Iterable[tuple[bytes, Share]], size: int, key: ReleaseKey) -> Sums:
-        """Sum the clipped numbers of different users, over `size` words."""
-        parts: list[Sums] = []
-        held, most = 0, _CELLS_HELD
-        for user, share in users:
-            parts.append(self.clipped(user, share, size, key))
-            held += len(parts[-1][0])
-            if held > most:
-                parts = [summed(parts)]
-                held = len(parts[0][0])
-                most = max(_CELLS_HELD, 2 * held)  # or every further user would cause another sort
-        return summed(parts)
 
     def blocks_of(self, size: int) -> range:
         """Return the numbers of the blocks of all cells of `size` words."""
@@ -135,6 +109,81 @@ class UserSums:
         )
 
 
+class ShareSums(UserSums):
+    """Sums to which users add by `Share`."""
+
+    @abstractmethod
+    def values(
+        self, texts: Sequence[npt.NDArray[np.int32]], size: int
+    ) -> tuple[Cells, npt.NDArray[np.float64]]:
+        """Return a user's distinct cells, ascending, and their values in units of the norm.
+
+        The texts are numbers of a vocabulary of `size` words.
+        """
+
+    def clipped(
+        self, user: bytes, share: Share, size: int, key: ReleaseKey
+    ) -> tuple[Cells, npt.NDArray[np.int64]]:
+        """Return a user's cells and clipped whole numbers, over `size` words, without zeros."""
+        most = norm_of_group(share[0], self.most)
+        cells, values = self.values(words_of(share), size)
+        stream = key.stage("clipping", 1, **self.stage_parameters, words=size)
+        address = stream.addresses(user.hex(), [share[0]], [b"".join(raw for _, raw in share[1])])
+        bits = dither(stream, address, cells.shape, lane=0)
+        whole = clipped(values, bits, most)
+        return cells[whole != 0], whole[whole != 0].astype(np.int64)
+
+    def summed(self, users: Iterable[tuple[bytes, Share]], size: int, key: ReleaseKey) -> Sums:
+        """Sum the clipped numbers of different users, over `size` words."""
+        parts: list[Sums] = []
+        held, most = 0, _CELLS_HELD
+        for user, share in users:
+            parts.append(self.clipped(user, share, size, key))
+            held += len(parts[-1][0])
+            if held > most:
+                parts = [summed(parts)]
+                held = len(parts[0][0])
+                most = max(_CELLS_HELD, 2 * held)  # or every further user would cause another sort
+        return summed(parts)
+
+
+class TextSums(UserSums):
+    """Sums to which the users of a shard add together, by their `UserTexts`."""
+
+    @abstractmethod
+    def cells(
+        self, texts: UserTexts, vocabulary: Vocabulary
+    ) -> tuple[Cells, Cells, npt.NDArray[np.float64]]:
+        """Return users' distinct cells, with their values in units of the norm.
+
+        Each has the number of its user, int64, the cell, int64, and the value, float64; they ascend
+        by user and cell.
+        """
+
+    def clipped(
+        self, texts: UserTexts, vocabulary: Vocabulary, key: ReleaseKey
+    ) -> tuple[Cells, Cells, npt.NDArray[np.int64]]:
+        """Return the users, cells and clipped whole numbers, without zeros."""
+        owners, cells, values = self.cells(texts, vocabulary)
+        counts = np.bincount(owners, minlength=len(texts))
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        stream = key.stage(
+            "clipped texts", 1, **self.stage_parameters, vocabulary=vocabulary.digest
+        )
+        given = zip(offsets[:-1].tolist(), offsets[1:].tolist(), texts.digests(), strict=True)
+        inputs = (user + cells[a:b].tobytes() + values[a:b].tobytes() for a, b, user in given)
+        addresses = stream.addresses("", texts.groups.tolist(), inputs)
+        bits = dithers(stream, addresses, counts, lane=0)
+        norms = np.array([norm_of_group(group, self.most) for group in texts.groups.tolist()])
+        whole = clipped_each(offsets, values, bits, norms.astype(np.int64)).astype(np.int64)
+        return owners[whole != 0], cells[whole != 0], whole[whole != 0]
+
+    def summed(self, texts: UserTexts, vocabulary: Vocabulary, key: ReleaseKey) -> Sums:
+        """Sum the clipped numbers of users."""
+        _, cells, whole = self.clipped(texts, vocabulary, key)
+        return summed([(cells, whole)])
+
+
 def by_block(sums: Sums) -> Iterator[tuple[int, Packed]]:
     """Divide sums into the blocks of their cells, those without any left out."""
     cells, counted = sums
@@ -158,7 +207,7 @@ class NoisySums(beam.PTransform):
 
     def __init__(
         self,
-        counting: UserSums,
+        counting: ShareSums,
         vocabulary: beam.pvalue.AsSingleton,
         shards: int,
         key: KeySource,
@@ -168,26 +217,66 @@ class NoisySums(beam.PTransform):
         """Configure; `identified` has the documents that sums over rows must cover."""
         super().__init__()
         self._vocabulary = vocabulary
-        self._identified = identified
         self._shards = shards
         self._sum = _SumShard(counting, key, coverage)
-        self._coverage = coverage
-        self._noise = AddNoiseByKey(coverage, key, partial(_noisy, counting))
+        self._noise = _NoisyBlocks(counting, vocabulary, key, coverage, identified)
 
     def expand(self, shares: beam.PCollection) -> beam.PCollection[tuple[int, bytes]]:
         return (
             shares
             | "by shard" >> ByShard(self._shards)
             | "sum" >> beam.ParDo(self._sum, self._vocabulary)
+            | self._noise
+        )
+
+
+class NoisyTextSums(beam.PTransform):
+    """A PTransform from a `Shard` of every number to (block, sums) pairs, as `NoisySums`."""
+
+    def __init__(
+        self,
+        counting: TextSums,
+        vocabulary: beam.pvalue.AsSingleton,
+        plan: ShardPlan,
+        identified: beam.pvalue.AsIter | tuple[()] = (),
+    ) -> None:
+        super().__init__()
+        self._vocabulary = vocabulary
+        self._sum = _SumTexts(counting, plan)
+        self._noise = _NoisyBlocks(counting, vocabulary, plan.key, plan.coverage, identified)
+
+    def expand(self, shards: beam.PCollection[Shard]) -> beam.PCollection[tuple[int, bytes]]:
+        return shards | "sum" >> beam.ParDo(self._sum, self._vocabulary) | self._noise
+
+
+class _NoisyBlocks(beam.PTransform):
+    """A PTransform from blocks' exact sums, by shard, to (block, sums) pairs."""
+
+    def __init__(
+        self,
+        counting: UserSums,
+        vocabulary: beam.pvalue.AsSingleton,
+        key: KeySource,
+        coverage: Coverage,
+        identified: beam.pvalue.AsIter | tuple[()],
+    ) -> None:
+        super().__init__()
+        self._sides = identified, vocabulary
+        self._coverage = coverage
+        self._noise = AddNoiseByKey(coverage, key, partial(_noisy, counting))
+
+    def expand(self, sums: beam.PCollection) -> beam.PCollection[tuple[int, bytes]]:
+        return (
+            sums
             | "over all users" >> beam.CombinePerKey(partial(_added, self._coverage))
-            | "noise" >> beam.ParDo(self._noise, self._identified, self._vocabulary)
+            | "noise" >> beam.ParDo(self._noise, *self._sides)
         )
 
 
 class _SumShard(beam.DoFn):
     """A DoFn that sums what a shard's users add, in all blocks of cells."""
 
-    def __init__(self, counting: UserSums, key: KeySource, coverage: Coverage) -> None:
+    def __init__(self, counting: ShareSums, key: KeySource, coverage: Coverage) -> None:
         self._counting = counting
         self._key = key
         self._coverage = coverage
@@ -200,12 +289,39 @@ class _SumShard(beam.DoFn):
         self._counting.require_few(size)  # a public list was checked beforehand
         held: list[Any] = []
         users = (own for own in self._coverage.users(shard, held) if counts(own[1]))
-        sums = dict(by_block(self._counting.summed(users, size, self._key())))
+        sums = self._counting.summed(users, size, self._key())
         covered = self._coverage.joined(held)  # complete, since all users are summed
-        # Every block, even without a cell of these users: which have none is private, and noise on
-        # a block waits until every shard, or every document, is in it.
-        for number in self._counting.blocks_of(size):
-            yield number, (sums.get(number, _NOTHING), covered)
+        yield from in_all_blocks(self._counting, sums, size, covered)
+
+
+class _SumTexts(beam.DoFn):
+    """The same for users in shards."""
+
+    def __init__(self, counting: TextSums, plan: ShardPlan) -> None:
+        self._counting = counting
+        self._plan = plan
+
+    @redacted
+    def process(
+        self, shard: Shard, vocabulary: Vocabulary
+    ) -> Iterator[tuple[int, Covering[Packed]]]:
+        size = len(vocabulary)
+        self._counting.require_few(size)
+        sums = self._counting.summed(self._plan.texts(shard[1]), vocabulary, self._plan.key())
+        yield from in_all_blocks(self._counting, sums, size, shard[1][1])
+
+
+def in_all_blocks(
+    counting: UserSums, sums: Sums, size: int, covered: Any
+) -> Iterator[tuple[int, Covering[Packed]]]:
+    """Divide sums into all blocks of the cells of `size` words.
+
+    Every block comes, even one without a cell of these users: which have none is private, and noise
+    on a block waits until every shard, or every document, is in it.
+    """
+    found = dict(by_block(sums))
+    for number in counting.blocks_of(size):
+        yield number, (found.get(number, _NOTHING), covered)
 
 
 _NOTHING = pack(summed([]))

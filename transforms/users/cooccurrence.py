@@ -18,7 +18,7 @@ from ..errors import InputError, NoisyOutcome, redacted
 from ..shards import Written, write_tables
 from ..sums import OfParts
 from ..vocabulary import KeySource
-from .clipped_sums import NoisySums, UserSums
+from .clipped_sums import NoisySums, ShareSums
 from .users import Share
 
 FOLDER = "cooccurrences"
@@ -28,7 +28,7 @@ MOST_WORDS = 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cooccurrences(UserSums):
+class Cooccurrences(ShareSums):
     """The parameters of the counts of pairs of words.
 
     Attributes:

@@ -58,9 +58,12 @@ _WORDS_A_SHARD = 1 << 24
 _MOST_SHARDS = 1 << 12
 
 
-def shards_for(users: int, words: int) -> int:
-    """Return the number of shards for about `users` users of at most `words` words; both public."""
-    return max(1, min(_MOST_SHARDS, -(-users * words // _WORDS_A_SHARD)))
+def shards_for(users: int, words: int, each: int = _WORDS_A_SHARD) -> int:
+    """Return the number of shards for about `users` users of at most `words` words; both public.
+
+    A shard has about `each` words at most.
+    """
+    return max(1, min(_MOST_SHARDS, -(-users * words // each)))
 
 
 def shard_of(user: bytes, shards: int) -> int:
@@ -167,10 +170,14 @@ class ByShard(beam.PTransform):
 
     def expand(self, shares: beam.PCollection) -> beam.PCollection:
         count = self._shards
-        nobody = (
-            shares.pipeline
-            | "nobody" >> beam.Create(range(count))
-            | "shards" >> beam.Map(lambda number: (number, None))
-        )
         users = shares | "by shard" >> beam.Map(lambda user: (shard_of(user[0], count), user))
-        return (users, nobody) | beam.Flatten() | beam.GroupByKey()
+        return (users, every_shard(shares.pipeline, count)) | beam.Flatten() | beam.GroupByKey()
+
+
+def every_shard(pipeline: beam.Pipeline, count: int) -> beam.PCollection[tuple[int, None]]:
+    """Return a (shard, None) pair for every shard: one without users is there, too."""
+    return (
+        pipeline
+        | "nobody" >> beam.Create(range(count))
+        | "shards" >> beam.Map(lambda number: (number, None))
+    )

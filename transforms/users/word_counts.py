@@ -16,14 +16,14 @@ from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
 from quietcorpus.mechanisms.users.word_counts import WordCounts
 
 from ..errors import redacted
-from ..sums import Coverage, require_all
-from ..vocabulary import KeySource
-from .clipped_sums import Cells, NoisySums, UserSums
-from .users import Share
+from ..sums import require_all
+from .clipped_sums import Cells, NoisyTextSums, TextSums
+from .texts import UserTexts
+from .user_shards import Shard, ShardPlan
 
 
 @dataclass(frozen=True, kw_only=True)
-class UserCounts(UserSums):
+class UserCounts(TextSums):
     """The parameters of the counts of words.
 
     Attributes:
@@ -39,17 +39,22 @@ class UserCounts(UserSums):
     def stream(self, key: ReleaseKey, **parameters: Value) -> Keystream:
         return key.stage("word counts", 1, **parameters)
 
-    def values(
-        self, texts: Sequence[npt.NDArray[np.int32]], size: int
-    ) -> tuple[Cells, npt.NDArray[np.float64]]:
-        return self.bound.values(texts)
+    def cells(
+        self, texts: UserTexts, vocabulary: Vocabulary
+    ) -> tuple[Cells, Cells, npt.NDArray[np.float64]]:
+        size = len(vocabulary)
+        numbers = texts.numbers_in(vocabulary.terms)
+        pairs = np.sort((texts.owners * size + numbers)[numbers >= 0])
+        first = np.flatnonzero(np.diff(pairs, prepend=-1))
+        owners, cells = np.divmod(pairs[first], size)
+        return owners, cells, self.bound.values(np.diff(first, append=len(pairs)))
 
     def cells_of(self, size: int) -> int:
         return size
 
 
 class NoisyWordCounts(beam.PTransform):
-    """A PTransform from (digest, `Share`) pairs, one for each user, to one array of noisy counts.
+    """A PTransform from a `Shard` of every number to one array of noisy counts.
 
     It is int64 (V,), also where no user adds anything.
     """
@@ -58,20 +63,18 @@ class NoisyWordCounts(beam.PTransform):
         self,
         counting: UserCounts,
         vocabulary: beam.pvalue.AsSingleton,
-        shards: int,
-        key: KeySource,
-        coverage: Coverage,
+        plan: ShardPlan,
         identified: beam.pvalue.AsIter | tuple[()] = (),
     ) -> None:
-        """Configure as `NoisySums`."""
+        """Configure as `NoisyTextSums`."""
         super().__init__()
         self._vocabulary = vocabulary
-        self._noisy = NoisySums(counting, vocabulary, shards, key, coverage, identified)
+        self._noisy = NoisyTextSums(counting, vocabulary, plan, identified)
         self._join = _Join(counting)
 
-    def expand(self, shares: beam.PCollection[tuple[bytes, Share]]) -> beam.PCollection[Counts]:
+    def expand(self, shards: beam.PCollection[Shard]) -> beam.PCollection[Counts]:
         return (
-            shares
+            shards
             | self._noisy
             | "gather" >> beam.CombineGlobally(beam.combiners.ToListCombineFn())
             | "join" >> beam.ParDo(self._join, self._vocabulary)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import apache_beam as beam
 
 from quietcorpus.indexes.tokens.vocabulary import Vocabulary
+from quietcorpus.transforms.sums import OfRows
 from quietcorpus.transforms.vocabulary import KeySource, listed
 
 from ...compose.base import OnErrors, Released, RowsArguments
@@ -25,9 +26,11 @@ def vocabulary_of(
     """Add the vocabulary to a graph: a public list, or one that users select from the rows."""
     if corpus.selection is None:
         return listed(found.documents.pipeline, corpus.public, corpus.tokenizer)
-    # This module imports optional packages.
+    # These modules import optional packages.
+    from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
     from quietcorpus.transforms.composed.users import UserVocabularyOfRows
 
+    assert isinstance(corpus.selection, UserVocabulary)
     return found.documents | "vocabulary" >> UserVocabularyOfRows(
         corpus.users,
         corpus.selection,
@@ -82,7 +85,7 @@ class ReleaseUserHistogram(OfVocabulary):
             release: the id of the release.
             delta: well below 1 / users, or 1 / documents.
             vocabulary: `{"public": PATH}`, or `{"private": {"epsilon": ..., "delta": ...,
-                "words": ...}}`.
+                "words": ..., "policy": ...}}`.
             user: the field that names a row's user, a string, bytes or a number; a row whose user
                 is null or "" contributes nothing.
             users: about how many users there are, a public number.
@@ -123,20 +126,27 @@ class ReleaseUserHistogram(OfVocabulary):
 
     def expand(self, rows: beam.PCollection) -> Released:
         # These modules import optional packages.
-        from quietcorpus.transforms.composed.users import UserSumsOfRows
+        from quietcorpus.transforms.composed.users import ShardsOfRows
+        from quietcorpus.transforms.users.term_rounds import ChooseTerms
+        from quietcorpus.transforms.users.user_shards import InEngine
         from quietcorpus.transforms.users.word_counts import NoisyWordCounts
 
         found = self._read(rows)
         corpus = self._kind.corpus
-        vocabulary = vocabulary_of(found, corpus, self._key, self.name)
-        weights = found.documents | "counts" >> UserSumsOfRows(
-            NoisyWordCounts,
-            self._kind.counting,
-            beam.pvalue.AsSingleton(vocabulary),
-            found.fields.id,
-            self._key,
-            corpus.shards,
-            found.identified,
+        plan = corpus.plan(InEngine(), self._key, OfRows())
+        known = beam.pvalue.AsIter(found.identified)
+        public = None
+        if corpus.choice is None:
+            public = listed(rows.pipeline, corpus.public, corpus.tokenizer)
+        words = corpus.tokenizer if public is None else beam.pvalue.AsSingleton(public)
+        shards = found.documents | "users" >> ShardsOfRows(plan, words, found.fields.id)
+        vocabulary = public
+        if corpus.choice is not None:
+            vocabulary = shards | "vocabulary" >> ChooseTerms(
+                corpus.choice, plan, corpus.tokenizer, known, f"{self.name}: vocabulary.private"
+            )
+        weights = shards | "counts" >> NoisyWordCounts(
+            self._kind.counting, beam.pvalue.AsSingleton(vocabulary), plan, known
         )
         released = vocabulary_rows(found, vocabulary, weights)
         return Released(released, self._sized_card(found, vocabulary), found.errors)

@@ -103,7 +103,8 @@ class UserHistogramMechanism(Mechanism):
     @property
     def proofs(self) -> tuple[str, ...]:
         """Return the modules with the proofs of its noise."""
-        chosen = ("users/user_vocabulary",) if "private" in self.vocabulary else ()
+        private = "private" in self.vocabulary
+        chosen = ("users/adaptive_selection", "users/user_vocabulary") if private else ()
         return ("users/word_counts", "users/clipped_sum", *chosen, "noise/gaussian")
 
     @property
@@ -160,8 +161,15 @@ class UserHistogramMechanism(Mechanism):
 
     def charged(self, stages: Sequence[Any]) -> Concentrated | None:
         """Return what a filter charges for the noise of counts, and the vocabulary."""
+        # The module imports optional packages.
+        from quietcorpus.mechanisms.users.adaptive_selection import TermSelection
+
         own = Concentrated(rho_of(Fraction(self.noise_multiplier)))
-        return own + charged_for_vocabulary(self, stages)
+        private = self.vocabulary.get("private")
+        if private is None:
+            return own
+        cost = Fraction(stages[0].epsilon_exact), Fraction(stages[0].delta_exact)
+        return own + TermSelection(private["words"], *cost, private["policy"]).concentrated
 
 
 _OF_RUNS = (

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import bisect
 import itertools
+import math
 import secrets
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 
@@ -23,14 +25,21 @@ from quietcorpus.evaluation.audits.lower_bound import (
 from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.mechanisms.accounting.guarantees import round_up
 from quietcorpus.mechanisms.accounting.privacy_loss import epsilon_of, noise_multiplier_for
-from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.users.clipped_sum import STEPS, ClippedSum
+from quietcorpus.mechanisms.encoding import Value
+from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
+from quietcorpus.mechanisms.users.adaptive_selection import (
+    AdaptiveRound,
+    GaussianRound,
+    TermSelection,
+)
+from quietcorpus.mechanisms.users.clipped_sum import ClippedSum
+from quietcorpus.mechanisms.users.user_vocabulary import Selection as OneSelection
 from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
 from quietcorpus.transforms.reading.documents import Corpus
 from quietcorpus.transforms.reading.sources import batches
 from quietcorpus.transforms.users.clipped_sums import UserSums
 from quietcorpus.transforms.users.shards import pack
-from quietcorpus.transforms.users.users import gathered, words_of
+from quietcorpus.transforms.users.texts import gathered
 
 from ...audit.inputs import made_up_words
 from ...audit.users import UserChanges, of_accounting, of_documents_without_part, of_group, once
@@ -49,7 +58,7 @@ from ...canaries.game import (
 from ...card.loading import LoadedRelease
 from ..histogram.checks import Selecting, any_selected, terms_selected
 from .counts import UserHistogramKind
-from .user_changes import of_counts, of_weights
+from .user_changes import of_counts, of_weights, rerouted
 from .user_corpus import ClippedSumsKind, UserCorpus
 
 _DELTA = Fraction(1, 100)
@@ -128,36 +137,67 @@ def of_sums(
     )
 
 
+@dataclass(frozen=True)
+class _Round:
+    """A round of a selection, with the stream of all of them."""
+
+    selection: TermSelection | UserVocabulary
+    choice: OneSelection
+
+    @property
+    def threshold(self) -> int:
+        return self.choice.threshold
+
+    @property
+    def stage_parameters(self) -> dict[str, Value]:
+        return self.selection.stage_parameters
+
+    @property
+    def noise_multiplier(self) -> Fraction:
+        """Return the noise multiplier that the budget needs, whatever is drawn."""
+        if isinstance(self.choice, GaussianRound):
+            return self.choice.noise_multiplier
+        selection = self.selection
+        return noise_multiplier_for(selection.epsilon, selection.delta / 2, Fraction(1), 1)
+
+    def select(
+        self, terms: Sequence[bytes], sums: Sequence[int], stream: Keystream
+    ) -> npt.NDArray[np.bool_]:
+        return self.choice.select(terms, sums, stream)
+
+
+def rounds_of(selection: TermSelection | UserVocabulary) -> list[tuple[str, OneSelection]]:
+    """Return each round of a selection, after the beginning of its audits' names."""
+    if isinstance(selection, UserVocabulary):
+        return [("vocabulary", selection)]
+    return [
+        (f"vocabulary, round {number}", choice)
+        for number, (_, choice) in enumerate(selection.rounds, 1)
+    ]
+
+
 def of_choice(corpus: UserCorpus) -> list[Exact | Sampled]:
     """Return audits of a vocabulary that users chose: its noise, and words of one user alone."""
     selection, unit = corpus.selection, corpus.unit
     if selection is None:
         return []
-    changes = of_weights(corpus, selection)
-    chosen = Selecting(selection, corpus.tokenizer, {"users": corpus.users.stage_parameters})
-    noise = selection.noise.deviation / STEPS
-    needed = noise_multiplier_for(selection.epsilon, selection.delta / 2, Fraction(1), 1)
-    words = min(selection.words, _WORDS_AT_MOST)
-    # Half a deviation below the threshold: of rarer events, delta would hide more of the ratio.
-    weight = selection.threshold - int(needed * STEPS / 2)
+    rounds = rounds_of(selection)
+    loudness = sum((1 / (one.noise.deviation / one.noise.steps) ** 2 for _, one in rounds))
     return [
         *(
-            of_longest(f"vocabulary: a {unit}'s weights", changes, name, number)
-            for number, name in enumerate(corpus.users.groups)
+            audit
+            for number, (name, choice) in enumerate(rounds)
+            for audit in _of_round(corpus, name, number, _Round(selection, choice))
         ),
-        Exact(
-            f"vocabulary: words of a {unit}",
-            selection.words,
-            f"The figure is how many words a {unit} of many more adds weight to.",
-            lambda: changes.most_numbers,
-        ),
-        of_documents_without_part("vocabulary: weights", changes),
         Exact(
             "vocabulary: words of both corpora",
             round_up(selection.epsilon),
             "A lower bound of what the noise on users' weights costs was computed by the privacy "
             "loss distribution.",
-            partial(epsilon_recomputed, 1.0, float(noise), 1, float(selection.delta / 2)),
+            partial(
+                epsilon_recomputed,
+                *(1.0, 1 / math.sqrt(loudness), 1, float(selection.delta / 2)),
+            ),
             round_up(selection.delta / 2),
         ),
         Exact(
@@ -165,22 +205,60 @@ def of_choice(corpus: UserCorpus) -> list[Exact | Sampled]:
             round_up(selection.delta / 2),
             f"The figures are deltas: the chance that any of a {unit}'s own words reaches the "
             "threshold, by the law that the sampler draws by.",
-            partial(choice_delta, selection),
+            lambda: sum(choice_delta(choice) for _, choice in rounds),
             round_up(selection.delta / 2),
         ),
+    ]
+
+
+def _of_round(corpus: UserCorpus, name: str, number: int, one: _Round) -> list[Exact | Sampled]:
+    """Return audits of one round: of what a user adds to its weights, and of its noise."""
+    selection, unit = one.choice, corpus.unit
+    changes = of_weights(corpus, number)
+    chosen = Selecting(one, corpus.tokenizer, {"users": corpus.users.stage_parameters})
+    needed = one.noise_multiplier
+    words = min(selection.words, _WORDS_AT_MOST)
+    # Half a deviation below the threshold: of rarer events, delta would hide more of the ratio.
+    weight = selection.threshold - int(needed * selection.noise.steps / 2)
+    return [
+        *(
+            of_longest(f"{name}: a {unit}'s weights", changes, group, place)
+            for place, group in enumerate(corpus.users.groups)
+        ),
+        *(
+            [
+                Exact(
+                    f"{name}: a {unit} among others",
+                    1.0,
+                    "The figure is the length of what one changes in a job's exact weights, in "
+                    "units of the norm, whose words others use as well: so many that the weight "
+                    "of words is rerouted.",
+                    partial(rerouted, corpus, number),
+                )
+            ]
+            if isinstance(selection, AdaptiveRound)
+            else []
+        ),
+        Exact(
+            f"{name}: words of a {unit}",
+            selection.words,
+            f"The figure is how many words a {unit} of many more adds weight to.",
+            lambda: changes.most_numbers,
+        ),
+        of_documents_without_part(f"{name}: weights", changes),
         Sampled(
-            f"vocabulary: words of one {unit}, selected (delta)",
-            round_up(selection.delta / 2),
+            f"{name}: words of one {unit}, selected (delta)",
+            round_up(selection.novelty),
             f"The figures are deltas: how often any of the {words} words that one {unit} alone has "
             "was released.",
             partial(
                 chance_at_least,
                 partial(any_selected, chosen, words, selection.weight(words)),
             ),
-            round_up(selection.delta / 2),
+            round_up(selection.novelty),
         ),
         Sampled(
-            f"vocabulary: a word with and without a {unit}",
+            f"{name}: a word with and without a {unit}",
             round_up(epsilon_of(Fraction(1), needed, 1, _DELTA)),
             f"A word was selected or not, of a weight below the threshold and of a {unit}'s less; "
             f"this is what one such choice costs at a delta of {float(_DELTA):g}.",
@@ -196,7 +274,7 @@ def of_choice(corpus: UserCorpus) -> list[Exact | Sampled]:
     ]
 
 
-def choice_delta(selection: UserVocabulary) -> float:
+def choice_delta(selection: OneSelection) -> float:
     """Compute the largest chance, over word counts, that a user's own words reach the threshold."""
     law = selection.noise.law
 
@@ -267,8 +345,9 @@ def _counts_in(corpus: Corpus, kind: UserHistogramKind, words: Sequence[str]) ->
     """Return the counts of words over a corpus's users, each bounded but for the norm."""
     vocabulary = Vocabulary(words, kind.corpus.tokenizer)
     counts = np.zeros(len(words))
-    users = gathered(batches(corpus), kind.corpus.users, vocabulary, ReleaseKey.fresh())
-    for share in users.values():
-        terms, values = kind.bound.values(words_of(share))
-        counts[terms] += values * kind.bound.norm
+    own = kind.corpus.users
+    read = vocabulary if kind.corpus.choice is None else vocabulary.tokenizer
+    documents = gathered(batches(corpus), own, read, ReleaseKey.fresh())
+    _, terms, values = kind.counting.cells(documents.bounded(own.tokens), vocabulary)
+    np.add.at(counts, terms, values * kind.bound.norm)
     return dict(zip(words, counts.tolist(), strict=True))

@@ -11,13 +11,11 @@ from types import MappingProxyType
 import apache_beam as beam
 
 from quietcorpus.mechanisms.accounting.guarantees import compose
-from quietcorpus.mechanisms.users.clipped_sum import STEPS
-from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
+from quietcorpus.mechanisms.users.adaptive_selection import TermSelection
 from quietcorpus.mechanisms.users.word_counts import WordCounts
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.run_files import WriteRunFiles, WriteTables
 from quietcorpus.transforms.shards import TALLIES, Written
-from quietcorpus.transforms.sums import OfParts
 from quietcorpus.transforms.users.word_counts import NoisyWordCounts, UserCounts
 
 from ...jobs import notices, verdicts
@@ -27,23 +25,25 @@ from ...storage.files import rows_of
 from ...storage.layout import VOCABULARY
 from .card import LEAST_ON_NOISE, STAGE, limits_of
 from .spec import UserHistogramSpec
-from .user_corpus import ClippedSumsKind, UserCorpus
+from .user_corpus import ClippedSumsKind, ShardedUsers, UserCorpus
 
 
 @dataclass(frozen=True)
 class UserHistogramKind(ClippedSumsKind):
     """The kind `histogram` with `user`, with its noise and norms computed."""
 
+    corpus: ShardedUsers
+
     least_on_noise = LEAST_ON_NOISE
     released = "counts"
     stage = STAGE
+    passes = 1
     laws = MappingProxyType(
         {
             "users": 2,
-            "words of users": 2,
+            "documents of users": 1,
             "vocabulary": 1,
-            "texts of users": 2,
-            "clipping": 1,
+            "clipped texts": 1,
             STAGE: 1,
         }
     )
@@ -51,9 +51,10 @@ class UserHistogramKind(ClippedSumsKind):
     @classmethod
     def resolve(cls, spec: UserHistogramSpec) -> UserHistogramKind:
         """Compute noise and norms; raises InputError for an unusable vocabulary or budget."""
-        corpus = UserCorpus.resolve(spec)
-        if corpus.selection is not None:
-            _refuse_few(corpus, corpus.selection)
+        corpus = ShardedUsers.resolve(spec)
+        assert isinstance(corpus, ShardedUsers)
+        if corpus.choice is not None:
+            _refuse_few(corpus, corpus.choice)
         made = cls(corpus, corpus.norms())
         made._refuse_alike()
         return made
@@ -101,26 +102,24 @@ class UserHistogramKind(ClippedSumsKind):
         )
 
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:
-        words, gathered = self.corpus.gathered(pipeline, job)
-        shards = self.corpus.shards
+        plan, words, read = self.corpus.in_shards(pipeline, job)
         files = (
-            gathered["shares"]
-            | "counts" >> NoisyWordCounts(self.counting, words, shards, job.key, OfParts(shards))
+            read["shards"]
+            | "counts" >> NoisyWordCounts(self.counting, words, plan)
             | "write" >> beam.ParDo(WriteTables(job.staging, job.key, of_vocabulary), words)
         )
-        (files, gathered[TALLIES]) | "run files" >> WriteRunFiles(job.staging, job.key)
+        (files, read[TALLIES]) | "run files" >> WriteRunFiles(job.staging, job.key)
 
     @property
     def expected_noise(self) -> Sequence[str]:
-        selection = self.corpus.selection
-        units = f"{self.corpus.unit}s"
-        chosen = [notices.of_threshold(needed(selection), units)] if selection else []
+        choice, units = self.corpus.choice, f"{self.corpus.unit}s"
+        chosen = [notices.of_threshold(needed(choice), units)] if choice else []
         return [notices.of_counts(self.deviation), *chosen]
 
     @property
     def verdict(self) -> str:
-        selection = self.corpus.selection
-        least = needed(selection) if selection else None
+        choice = self.corpus.choice
+        least = needed(choice) if choice else None
         size = self.deviation * math.sqrt(2 / math.pi)
         return verdicts.of_whole(size, self.spec.units, f"{self.corpus.unit}s", least)
 
@@ -137,18 +136,20 @@ class UserHistogramKind(ClippedSumsKind):
         return Account(spendings, compose(spendings), resolved, limits)
 
 
-def needed(selection: UserVocabulary) -> int:
+def needed(choice: TermSelection) -> int:
     """Return how many users must have a word, each among `words`, for an even chance of it."""
-    return math.ceil(Fraction(selection.threshold, selection.weight(selection.words)))
+    return min(
+        math.ceil(Fraction(one.threshold, one.weight(one.words))) for _, one in choice.rounds
+    )
 
 
-def _refuse_few(corpus: UserCorpus, selection: UserVocabulary) -> None:
+def _refuse_few(corpus: UserCorpus, choice: TermSelection) -> None:
     """Raise InputError for users who could hardly select a word, did each give it all weight."""
-    least = math.ceil(Fraction(selection.threshold, STEPS))
+    least = min(math.ceil(Fraction(one.threshold, one.noise.steps)) for _, one in choice.rounds)
     if corpus.spec.units < least:
         raise InputError(
             f"mechanism.{corpus.unit}s: about {corpus.spec.units:,} are too few for any word to be "
             "selected; "
-            f"{needed(selection):,} with a word would do, or a larger "
+            f"{needed(choice):,} with a word would do, or a larger "
             "vocabulary.private.epsilon"
         )

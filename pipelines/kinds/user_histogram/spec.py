@@ -14,9 +14,12 @@ from pydantic import (
     model_validator,
 )
 
+from quietcorpus.mechanisms.users.adaptive_selection import Policy
+
 from ...schema.blocks import (
     MOST_USERS,
     GroupBudgets,
+    PrivateUserVocabulary,
     TokenizerSpec,
     UserVocabularySpec,
     budgets_key,
@@ -105,6 +108,28 @@ def _not_more(given: Fraction, spent: Fraction, name: str) -> str:
     )
 
 
+class PrivateTerms(PrivateUserVocabulary):
+    """The terms that users' words choose."""
+
+    policy: Annotated[
+        Policy,
+        Field(
+            description="`gaussian` chooses once, by noisy weights; `adaptive` chooses in two "
+            "rounds, and gives the weight that popular words do not need to other words of their "
+            "users"
+        ),
+    ] = "adaptive"
+
+
+class TermsSpec(UserVocabularySpec):
+    """Exactly one of a public list and a private selection by users."""
+
+    private: Annotated[
+        PrivateTerms | None,
+        Field(description="select the words from the users' texts, privately"),
+    ] = None
+
+
 class ContributionsSpec(Strict):
     """The most that a user adds to the counts."""
 
@@ -119,7 +144,11 @@ class ContributionsSpec(Strict):
         Count, at_most(MOST_WEIGHT, "how often one word of a user counts, at most")
     ] = 1
     tokens: Annotated[
-        Count, at_most(MOST_TOKENS, "how many known words of a user are read, at most")
+        Count,
+        at_most(
+            MOST_TOKENS,
+            "how many words of a user are read, at most; of a public list, known ones",
+        ),
     ] = 1_000
 
 
@@ -184,7 +213,7 @@ class UserHistogramSpec(UserLevelSpec):
         ContributionsSpec,
         Field(description="the most that a user, or document, adds to the counts"),
     ] = ContributionsSpec()
-    vocabulary: Annotated[UserVocabularySpec, Field(description="the words that are counted")]
+    vocabulary: Annotated[TermsSpec, Field(description="the words that are counted")]
     tokenizer: TokenizerSpec = "unicode-words-v2"
     copies_columns: ClassVar[bool] = False
     needs_users: ClassVar[bool] = True

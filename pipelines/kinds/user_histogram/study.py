@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -17,8 +17,7 @@ from quietcorpus.mechanisms.bags.histogram import Counts
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.reading.documents import Documents
 from quietcorpus.transforms.users.shards import Sums
-from quietcorpus.transforms.users.user_vocabulary import BoundWords, UserWords
-from quietcorpus.transforms.users.users import BoundShare, gathered, words_of
+from quietcorpus.transforms.users.texts import UserDocuments, gathered
 
 from ...evaluate import definition
 from ...evaluate.corpus import Draw
@@ -50,18 +49,13 @@ class UserHistogramStudy(Study):
         self._terms: list[str] = table["term"].to_pylist()
         self._vocabulary = Vocabulary(self._terms, tokenizer_of_card(studied.card.mechanism))
         self._key, sample = ReleaseKey.fresh(), studied.sample
-        every = kind.corpus.named_users.bounded(_ALL)
-        whole = gathered(sample.all_documents(), every, self._vocabulary, self._key)
+        whole = self._gathered(sample.all_documents(), _ALL)
         self._exact = np.zeros(len(self._terms), np.int64)
-        for share in whole.values():
-            terms, found = np.unique(np.concatenate(words_of(share)), return_counts=True)
-            self._exact[terms] += np.minimum(found, kind.bound.weight)
-        bound = BoundShare(kind.corpus.users.tokens)
-        self._shares = {
-            user: bound.extract_output((group, list(texts)))
-            for user, (group, texts) in whole.items()
-        }
-        self._sampled = gathered([sample.documents], kind.corpus.users, self._vocabulary, self._key)
+        _, cells, values = kind.counting.cells(whole.bounded(_ALL), self._vocabulary)
+        np.add.at(self._exact, cells, np.rint(values * kind.bound.norm).astype(np.int64))
+        self._texts = whole.bounded(kind.corpus.users.tokens)
+        sampled = self._gathered([sample.documents], kind.corpus.users.tokens)
+        self._sampled = sampled.bounded(kind.corpus.users.tokens)
         self._used = self._users_of_words(sample.all_documents())
         self.own = Draw(table.select(["weight"]), placed=True, labels=None, law=kind)
         self.notes = [
@@ -75,16 +69,22 @@ class UserHistogramStudy(Study):
             f"Phi(m / sqrt 2). {definition.NOTE}",
         ]
 
+    def _gathered(self, batches: Iterable[Documents], tokens: int) -> UserDocuments:
+        """Return the documents of users, each cut to a number of the words that are read."""
+        corpus = self._kind.corpus
+        words = self._vocabulary if corpus.choice is None else self._vocabulary.tokenizer
+        return gathered(batches, corpus.named_users.bounded(tokens), words, self._key)
+
     def _users_of_words(self, batches: Iterator[Documents]) -> Counter[str]:
         """Return how many users use each word of the corpus, in the vocabulary or not."""
-        users, tokenizer = self._kind.corpus.named_users, self._vocabulary.tokenizer
-        found = UserWords(users, BoundWords(_ALL), self._key, tokenizer)
-        for documents in batches:
-            found.add(documents)
-        used: Counter[str] = Counter()
-        for _, (_, words) in found.taken():
-            used.update(words.keys())
-        return used
+        users, tokenizer = self._kind.corpus.named_users.bounded(_ALL), self._vocabulary.tokenizer
+        texts = gathered(batches, users, tokenizer, self._key).bounded(_ALL)
+        if texts.words is None:
+            return Counter()
+        size = max(1, len(texts.words))
+        numbers = np.unique(texts.owners * size + texts.tokens) % size
+        used = np.bincount(numbers, minlength=len(texts.words)).tolist()
+        return Counter(dict(zip(texts.words.to_pylist(), used, strict=True)))
 
     def redraw(self, spec: Spec) -> Draw:
         """Draw fresh noise for every count."""
@@ -102,7 +102,7 @@ class UserHistogramStudy(Study):
 
     def _summed(self, kind: UserHistogramKind) -> Sums:
         """Return the exact sums of all users' clipped numbers."""
-        return kind.counting.summed(self._shares.items(), len(self._terms), self._key)
+        return kind.counting.summed(self._texts, self._vocabulary, self._key)
 
     def observe(self, draw: Draw, number: int) -> Iterator[Observation]:
         """Yield the measures of a draw."""
@@ -142,17 +142,9 @@ class UserHistogramStudy(Study):
 
     def _units(self, kind: UserHistogramKind) -> sp.csr_array:
         """Return what the sampled users add to exact sums, int64 (n, V)."""
-        size = len(self._terms)
-        rows = [
-            kind.counting.clipped(user, share, size, self._key)
-            for user, share in self._sampled.items()
-        ]
-        nothing = np.empty(0, np.int64)
-        cells, numbers = (
-            np.concatenate([nothing, *(row[side] for row in rows)]) for side in (0, 1)
-        )
-        offsets = np.cumsum([0, *(len(own) for own, _ in rows)])
-        return sp.csr_array((numbers, cells, offsets), (len(rows), size))
+        owners, cells, numbers = kind.counting.clipped(self._sampled, self._vocabulary, self._key)
+        offsets = np.searchsorted(owners, np.arange(len(self._sampled) + 1))
+        return sp.csr_array((numbers, cells, offsets), (len(self._sampled), len(self._terms)))
 
 
 def _largest(counts: Counts, most: int) -> list[int]:

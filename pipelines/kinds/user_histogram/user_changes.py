@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import string
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
-from quietcorpus.mechanisms.users.clipped_sum import STEPS, ClippedSum
+from quietcorpus.mechanisms.users.adaptive_selection import (
+    AdaptiveRound,
+    GaussianRound,
+    TermSelection,
+)
+from quietcorpus.mechanisms.users.clipped_sum import ClippedSum
 from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
 from quietcorpus.mechanisms.users.word_counts import WordCounts
 from quietcorpus.transforms.artefacts.files import FileSource
@@ -24,19 +31,22 @@ from quietcorpus.transforms.run_files import staged_table
 from quietcorpus.transforms.shards import Written
 from quietcorpus.transforms.users.users import Users
 
-from ...audit.built import TEXT, Found, Row, all_of, built, heard, silent
+from ...audit.built import TEXT, Found, Row, all_of, built, heard, silent, user
 from ...audit.users import Change, Document, Shape, UserChanges
 from ...jobs.job import Job
 from ...storage.layout import VOCABULARY
 from .counts import UserHistogramKind
-from .user_corpus import UserCorpus
+from .user_corpus import ShardedUsers, UserCorpus
 
 _RUN = "audit"
 _FEW_WORDS = 3 << 24  # of all users of a spec together: they are divided into three shards
 _MOST_WORDS = 2_000
+_MOST_ROUNDS = 8
+_OTHERS = 9
 CASE, _PLACE = 3, 5  # letters of a word: those of its case, and its own
 
 Corpora = Sequence[Sequence[Sequence[Row]]]
+_Corpus = TypeVar("_Corpus", bound=UserCorpus)
 EMPTY: Sequence[Document] = ({TEXT: ""}, {TEXT: "  "})
 
 
@@ -108,21 +118,15 @@ def _weights(files: Sequence[Written], key: ReleaseKey) -> list[tuple[str, int]]
     return list(zip(table["term"].to_pylist(), table["weight"].to_pylist(), strict=True))
 
 
-def of_weights(corpus: UserCorpus, selection: UserVocabulary) -> UserChanges:
-    """Return what users change in the weights of words that a vocabulary is chosen by."""
-    count = min(selection.words, _MOST_WORDS)
+def of_weights(corpus: UserCorpus, number: int) -> UserChanges:
+    """Return what users change in the weights of words by which a round chooses a vocabulary."""
+    assert corpus.selection is not None
+    count = min(corpus.selection.words, _MOST_WORDS)
     each = 1 + 2 * count // 6
     many = [text(range(own * each, (own + 1) * each)) for own in range(6)]
 
     def run(corpora: Corpora) -> list[list[Change]]:
-        names = [f"{_RUN} {number}" for number in range(len(corpora))]
-        own = [
-            _Choosing(replace(corpus, selection=silent(selection, partial(_AllWords, heard=name))))
-            for name in names
-        ]
-        for _ in built_of(own, corpus, corpora, lambda *_: None):
-            pass
-        sums = [heard(name) for name in names]
+        sums = _weighed(corpus, number, corpora)
         cases = zip(*(_words_by_case(rows) for rows in corpora), strict=True)
         every = [sorted(set().union(*case)) for case in cases]
         return [
@@ -131,9 +135,120 @@ def of_weights(corpus: UserCorpus, selection: UserVocabulary) -> UserChanges:
         ]
 
     shapes = [Shape([[text([0])]]), Shape([[text([0, 1])] * 6]), Shape([many])]
-    most = [STEPS] * len(corpus.users.groups)
+    most = [_steps(corpus.selection, number)] * len(corpus.users.groups)
     own = _of_units(corpus.users, shapes)
     return UserChanges(corpus.users, most, own, run, without_part=EMPTY)
+
+
+def rerouted(corpus: UserCorpus, number: int) -> float:
+    """Return the largest change by one user in a round's weights, over its norm.
+
+    Others use the same words, and terms keep so little that they return weight.
+    """
+    assert isinstance(corpus.selection, TermSelection)
+    users, groups = corpus.users, corpus.users.groups
+    others = [
+        _row_of(users.column, users.group_column, groups, own, range(own % 3, own % 3 + 5))
+        for own in range(_OTHERS)
+    ]
+    added = [
+        _row_of(users.column, users.group_column, groups, _OTHERS + own, words)
+        for own, words in enumerate((range(6), range(1), range(4, 12)))
+    ]
+    corpora = [[[*others, one]] for one in added] + [[others]]
+    *changed, without = _weighed(corpus, number, corpora, low=True)
+    return max(_distance(own, without) for own in changed) / _steps(corpus.selection, number)
+
+
+def _row_of(
+    column: str | None,
+    group_column: str | None,
+    groups: Sequence[str],
+    number: int,
+    words: Sequence[int],
+) -> Row:
+    row = {**text(words)} if column is None else {**text(words), column: user(number)}
+    return row if group_column is None else {**row, group_column: groups[-1]}
+
+
+def _distance(one: Mapping[bytes, int], other: Mapping[bytes, int]) -> float:
+    words = one.keys() | other.keys()
+    return math.sqrt(sum((one.get(word, 0) - other.get(word, 0)) ** 2 for word in words))
+
+
+def _steps(selection: TermSelection | UserVocabulary, number: int) -> int:
+    """Return the norm of a user's weights in a round."""
+    one = selection if isinstance(selection, UserVocabulary) else selection.rounds[number][1]
+    return one.noise.steps
+
+
+def _weighed(
+    corpus: UserCorpus, number: int, corpora: Corpora, *, low: bool = False
+) -> list[dict[bytes, int]]:
+    """Return the exact weights in a round of the job of each corpus, by word."""
+    names = [f"{_RUN} {place}" for place in range(len(corpora))]
+    own = [_Choosing(replace(corpus, selection=_heard_by(corpus, name, low))) for name in names]
+    for _ in built_of(own, corpus, corpora, lambda *_: None):
+        pass
+    found = [heard(f"{name} round {number}") for name in names]
+    for name, other in itertools.product(names, range(_MOST_ROUNDS)):
+        heard(f"{name} round {other}")  # forgotten
+    return found
+
+
+def _heard_by(corpus: UserCorpus, name: str, low: bool) -> TermSelection | UserVocabulary:
+    """Return a corpus's selection without noise, which keeps its weights by this name."""
+    if isinstance(corpus.selection, UserVocabulary):
+        own = partial(_AllWords, heard=f"{name} round 0")
+        return cast(UserVocabulary, silent(corpus.selection, own))
+    return cast(TermSelection, silent(corpus.selection, partial(_AllTerms, heard=name, low=low)))
+
+
+@dataclass(frozen=True)
+class _HeardOnce(GaussianRound):
+    takes: bool = True
+
+    def select(
+        self, terms: Sequence[bytes], weights: Sequence[int], stream: Keystream
+    ) -> npt.NDArray[np.bool_]:
+        return all_of(self.place, terms, weights) & self.takes
+
+
+@dataclass(frozen=True)
+class _HeardRerouting(AdaptiveRound):
+    takes: bool = True
+    low: bool = False
+
+    @property
+    def cap(self) -> int:  # type: ignore[override]
+        least = -(-self.noise.steps // self.quantum) * self.quantum
+        return least if self.low else super().cap
+
+    def select(
+        self, terms: Sequence[bytes], weights: Sequence[int], stream: Keystream
+    ) -> npt.NDArray[np.bool_]:
+        return all_of(self.place, terms, weights) & self.takes
+
+
+@dataclass(frozen=True)
+class _AllTerms(TermSelection):
+    """Rounds that keep their exact weights; the last of each level chooses all terms."""
+
+    heard: str = ""
+    low: bool = False
+
+    @cached_property
+    def rounds(self) -> tuple[tuple[int, GaussianRound], ...]:
+        own = TermSelection(self.words, self.epsilon, self.delta, self.policy, self.levels).rounds
+        found = []
+        for number, (level, choice) in enumerate(own):
+            takes = all(other != level for other, _ in own[number + 1 :])
+            kind: Any = partial(_HeardOnce, takes=takes)
+            if isinstance(choice, AdaptiveRound):
+                kind = partial(_HeardRerouting, takes=takes, low=self.low)
+            named = replace(choice, place=f"{self.heard} round {number}")
+            found.append((level, silent(named, kind)))
+        return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -143,8 +258,11 @@ class _Choosing:
     corpus: UserCorpus
 
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:
-        words, gathered = self.corpus.gathered(pipeline, job)
         files = pipeline | "no files" >> beam.Create([])
+        if isinstance(self.corpus, ShardedUsers):
+            _, words, gathered = self.corpus.in_shards(pipeline, job)
+        else:
+            words, gathered = self.corpus.gathered(pipeline, job)
         self.corpus.write(pipeline, job, words, gathered, files)
 
 
@@ -196,7 +314,7 @@ def _in_words(cases: Sequence[Sequence[Row]]) -> list[Row]:
 
 
 @contextmanager
-def listed(corpus: UserCorpus, corpora: Corpora) -> Iterator[UserCorpus]:
+def listed(corpus: _Corpus, corpora: Corpora) -> Iterator[_Corpus]:
     """Yield the same users with a public list of all words of some corpora."""
     words = sorted(set().union(*(own for cases in corpora for own in _words_by_case(cases))))
     with tempfile.TemporaryDirectory() as folder:

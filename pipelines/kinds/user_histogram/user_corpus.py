@@ -18,6 +18,7 @@ from quietcorpus.mechanisms.accounting.guarantees import (
     UserPrivacy,
     compose,
 )
+from quietcorpus.mechanisms.users.adaptive_selection import TermSelection
 from quietcorpus.mechanisms.users.group_norms import GroupNorms
 from quietcorpus.mechanisms.users.user_vocabulary import UserVocabulary
 from quietcorpus.transforms.artefacts.files import FileSource
@@ -25,11 +26,20 @@ from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.identifiers import TAG
 from quietcorpus.transforms.run_files import WriteRunFiles, WriteTables
 from quietcorpus.transforms.shards import TALLIES, Tally, Written
+from quietcorpus.transforms.sums import Coverage, OfParts
 from quietcorpus.transforms.users.clipped_sums import UserSums
 from quietcorpus.transforms.users.shards import shards_for
+from quietcorpus.transforms.users.term_rounds import ChooseTerms
+from quietcorpus.transforms.users.user_shards import (
+    WORDS_A_SHARD,
+    InStaging,
+    Place,
+    ShardPlan,
+    ShardsOfSplits,
+)
 from quietcorpus.transforms.users.user_vocabulary import UserVocabularyOfSplits
 from quietcorpus.transforms.users.users import BoundedUsers, GatherUsers
-from quietcorpus.transforms.vocabulary import listed, load
+from quietcorpus.transforms.vocabulary import KeySource, listed, load
 
 from ...card import model as card
 from ...card import statements
@@ -41,8 +51,8 @@ from ...jobs.job import Job, of_vocabulary, refuse_repeated, splits_of
 from ...jobs.kind import Kind
 from ...jobs.notices import require_rule
 from ...jobs.user_budgets import BudgetedUsers
-from ...schema.blocks import tokenizer_of
-from .spec import UserLevelSpec
+from ...schema.blocks import PrivateUserVocabulary, tokenizer_of
+from .spec import PrivateTerms, UserLevelSpec
 
 
 @dataclass(frozen=True)
@@ -59,7 +69,7 @@ class UserCorpus(BudgetedUsers):
 
     spec: UserLevelSpec
     public: FileSource | None
-    selection: UserVocabulary | None
+    selection: UserVocabulary | TermSelection | None
     size: int | None
     tokenizer: Tokenizer
 
@@ -70,7 +80,7 @@ class UserCorpus(BudgetedUsers):
         private = spec.vocabulary.private
         if private is not None:
             try:
-                selection = UserVocabulary(private.words, private.epsilon, private.delta)
+                selection = cls._selection_of(private)
             except ValueError as error:
                 raise InputError(f"mechanism.vocabulary.private: {error}") from None
             return cls(spec, None, selection, None, tokenizer)
@@ -78,6 +88,10 @@ class UserCorpus(BudgetedUsers):
         public = FileSource.resolve("mechanism.vocabulary.public", spec.vocabulary.public)
         require_rule(public, tokenizer)
         return cls(spec, public, None, len(load(public, tokenizer)), tokenizer)
+
+    @classmethod
+    def _selection_of(cls, private: PrivateUserVocabulary) -> UserVocabulary | TermSelection:
+        return UserVocabulary(private.words, private.epsilon, private.delta)
 
     @property
     def before(self) -> Fraction:
@@ -116,6 +130,7 @@ class UserCorpus(BudgetedUsers):
         if self.selection is None:
             vocabulary, read = listed(pipeline, self.public, self.tokenizer), []
         else:
+            assert isinstance(self.selection, UserVocabulary)
             selected = splits | "vocabulary" >> UserVocabularyOfSplits(
                 job.corpus, self.users, self.selection, job.key, self.shards, self.tokenizer
             )
@@ -150,7 +165,7 @@ class UserCorpus(BudgetedUsers):
             Spending(stage, self.promise(spent)),
         ]
 
-    def _chosen(self, selection: UserVocabulary) -> UserPrivacy | DocumentPrivacy:
+    def _chosen(self, selection: UserVocabulary | TermSelection) -> UserPrivacy | DocumentPrivacy:
         """Return the guarantee of a selection, of documents where each is a user by itself."""
         if self.spec.user is None:
             return DocumentPrivacy(selection.epsilon, selection.delta)
@@ -166,6 +181,51 @@ class UserCorpus(BudgetedUsers):
         """Return whether budgets are of groups by name; None if users have none of their own."""
         budgets = self.spec.budgets
         return None if budgets is None else bool(budgets.epsilon)
+
+
+@dataclass(frozen=True)
+class ShardedUsers(UserCorpus):
+    """Users whose texts are bounded once, and read in shards by every pass after that.
+
+    Their vocabulary, if it is private, is chosen in rounds.
+    """
+
+    @classmethod
+    def _selection_of(cls, private: PrivateUserVocabulary) -> UserVocabulary | TermSelection:
+        assert isinstance(private, PrivateTerms)
+        return TermSelection(private.words, private.epsilon, private.delta, private.policy)
+
+    @property
+    def choice(self) -> TermSelection | None:
+        """Return the private choice of the vocabulary."""
+        assert not isinstance(self.selection, UserVocabulary)
+        return self.selection
+
+    @property
+    def shards(self) -> int:
+        return shards_for(self.spec.units, self.spec.tokens, WORDS_A_SHARD)
+
+    def plan(self, place: Place, key: KeySource, coverage: Coverage) -> ShardPlan:
+        """Return the division of the users, whose texts wait at a place."""
+        return ShardPlan(self.users, self.shards, place, key, coverage)
+
+    def in_shards(
+        self, pipeline: beam.Pipeline, job: Job
+    ) -> tuple[ShardPlan, beam.pvalue.AsSingleton, dict[str, beam.PCollection]]:
+        """Build the vocabulary and the outputs of `ShardsOfSplits`."""
+        plan = self.plan(InStaging(f"{job.staging}/users"), job.key, OfParts(self.shards))
+        words: beam.pvalue.AsSingleton | Tokenizer = self.tokenizer
+        if self.choice is None:
+            words = beam.pvalue.AsSingleton(listed(pipeline, self.public, self.tokenizer))
+        read = splits_of(pipeline, job) | "users" >> ShardsOfSplits(
+            job.corpus, plan, words, OfParts(len(job.plan.splits)), job.rejects
+        )
+        refuse_repeated(read[TAG], job)
+        if self.choice is not None:
+            chosen = read["shards"] | "vocabulary" >> ChooseTerms(self.choice, plan, self.tokenizer)
+            words = beam.pvalue.AsSingleton(chosen)
+        assert isinstance(words, beam.pvalue.AsSingleton)
+        return plan, words, read
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import time
@@ -20,6 +21,7 @@ from quietcorpus.mechanisms.noise.gaussian import (
     SMALLEST_DEVIATION,
     RoundedGaussian,
 )
+from quietcorpus.mechanisms.users import clipped_sum as module
 from quietcorpus.mechanisms.users.clipped_sum import STEPS, ClippedSum, clipped
 
 EXTREMES = [0.0, -0.0, 1.0, -1.0, 1e300, -1e300, 1.7976931348623157e308, 1e-300, -5e-324, 2**-10]
@@ -243,6 +245,31 @@ def test_the_arguments_alone_decide(user: tuple[np.ndarray, np.ndarray]) -> None
     np.testing.assert_array_equal(clipped(x, dither), first)
     assert before[0].tobytes() == x.tobytes()
     assert before[1].tobytes() == dither.tobytes()
+
+
+def test_many_users_are_clipped_as_each_alone() -> None:
+    # Kills: a norm over all users together, another user's norm, values that stand in another
+    # user's place; the same bits for all.
+    draws = np.random.default_rng()
+    counts = np.array([3, 0, 700, 1, 8, 9])
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    values = draws.normal(size=offsets[-1])
+    most = draws.integers(1, STEPS, len(counts))
+    stream = ReleaseKey.fresh().stage("clipped", 1)
+    addresses = stream.addresses("", range(6), [b""] * 6)
+    bits = module.dithers(stream, addresses, counts, lane=3)
+    whole = module.clipped_each(offsets, values, bits, most)
+    for user, (first, last) in enumerate(itertools.pairwise(offsets.tolist())):
+        own = module.dither(stream, addresses[user : user + 1], (last - first,), lane=3)
+        assert own.tolist() == bits[first:last].tolist()
+        alone = clipped(values[first:last], own, int(most[user]))
+        assert alone.tolist() == whole[first:last].tolist()
+    with pytest.raises(ValueError, match="norms of"):
+        module.clipped_each(offsets, values, bits, most * 0 + STEPS + 1)
+    with pytest.raises(ValueError, match="finite"):
+        module.clipped_each(offsets, values * np.nan, bits, most)
+    with pytest.raises(ValueError, match="one uint16"):
+        module.clipped_each(offsets, values, bits[1:], most)
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -15,11 +14,13 @@ from running import run
 
 from quietcorpus.indexes.tokens.vocabulary import Vocabulary
 from quietcorpus.mechanisms.keystream import ReleaseKey
-from quietcorpus.mechanisms.users.clipped_sum import STEPS, ClippedSum
+from quietcorpus.mechanisms.users.clipped_sum import STEPS, ClippedSum, clipped, dither
 from quietcorpus.mechanisms.users.word_counts import WordCounts
 from quietcorpus.transforms.sums import OfParts
 from quietcorpus.transforms.users import clipped_sums
-from quietcorpus.transforms.users.users import BoundedUsers, Share
+from quietcorpus.transforms.users.texts import UserDocuments
+from quietcorpus.transforms.users.user_shards import InEngine, ShardPlan
+from quietcorpus.transforms.users.users import BoundedUsers
 from quietcorpus.transforms.users.word_counts import NoisyWordCounts, UserCounts
 
 SIZE = 60
@@ -30,40 +31,63 @@ COUNTING = UserCounts(
     users=BoundedUsers("user", tokens=1_000),
     bound=WordCounts(9, 2),
 )
-Listed = list[tuple[bytes, Share]]
 
 
 def key_of() -> ReleaseKey:
     return ReleaseKey.derive(os.urandom(32), "test", b"")
 
 
-def users_of(count: int) -> Listed:
-    """Users of two texts of up to 30 words, in the two groups."""
-    generator = np.random.default_rng()
-    raw = [
-        [generator.integers(0, SIZE - 1, size).astype("<i4").tobytes() for size in sizes]
-        for sizes in generator.integers(1, 30, (count, 2))
-    ]
-    return [(os.urandom(16), (n % 2, list(enumerate(own)))) for n, own in enumerate(raw)]
+def documents(users: int) -> UserDocuments:
+    """Two texts of up to 30 words of each user, in the two groups by turns."""
+    draws = np.random.default_rng()
+    counts = draws.integers(1, 30, 2 * users)
+    return UserDocuments(
+        np.repeat(draws.integers(0, 1 << 64, (users, 2), np.uint64), 2, axis=0).ravel(),
+        np.repeat(np.arange(users) % 2, 2).astype(np.int32),
+        np.arange(2 * users).astype(np.uint64),
+        np.concatenate([[0], np.cumsum(counts)]),
+        draws.integers(0, SIZE - 1, counts.sum()).astype(np.int32),
+        WORDS.terms if users % 2 else None,  # all words of a tokeniser, or those of a list
+    )
 
 
-def released(users: Sequence[Any], key: ReleaseKey, shards: int = 3, **runner: Any) -> np.ndarray:
+def released(
+    given: UserDocuments, key: ReleaseKey, shards: int = 3, order: int = 1, **runner: Any
+) -> np.ndarray:
+    plan = ShardPlan(COUNTING.users, shards, InEngine(), lambda: key, OfParts(shards))
+    parts = enumerate(own.bounded(1_000).packed() for own in given.of_shards(shards))
+    listed = [(number, (own, (number,))) for number, own in parts]
+
     def build(pipeline: beam.Pipeline) -> dict[str, beam.PCollection]:
         words = beam.pvalue.AsSingleton(pipeline | "v" >> beam.Create([WORDS]))
-        release = NoisyWordCounts(COUNTING, words, shards, lambda: key, OfParts(shards))
-        return {"counts": pipeline | "users" >> beam.Create(users) | release}
+        release = NoisyWordCounts(COUNTING, words, plan)
+        return {"counts": pipeline | "users" >> beam.Create(listed[::order]) | release}
 
     (found,) = run(build, **runner)["counts"]
     assert found.dtype == np.int64
     return found
 
 
-def exact(users: Listed, key: ReleaseKey) -> np.ndarray:
+def exact(given: UserDocuments, key: ReleaseKey) -> np.ndarray:
+    """The sums of users' clipped counts, each user's found anew."""
+    texts = given.bounded(1_000)
+    owners, cells, whole = COUNTING.clipped(texts, WORDS, key)
     sums = np.zeros(SIZE, np.int64)
-    for user, share in users:
-        cells, own = COUNTING.clipped(user, share, SIZE, key)
-        assert (own**2).sum() <= COUNTING.most[share[0]] ** 2
-        sums[cells] += own
+    for user, digest in enumerate(texts.digests()):
+        own = cells[owners == user], whole[owners == user]
+        group = int(texts.groups[user])
+        most = COUNTING.most[group]
+        span = texts.offsets[user], texts.offsets[user + 1]
+        listed, found = np.unique(texts.tokens[span[0] : span[1]], return_counts=True)
+        values = np.minimum(found, 2) / 6
+        stream = key.stage("clipped texts", 1, **COUNTING.stage_parameters, vocabulary=WORDS.digest)
+        raw = digest + listed.astype(np.int64).tobytes() + values.tobytes()
+        bits = dither(stream, stream.addresses("", [group], [raw]), listed.shape, lane=0)
+        alone = clipped(values, bits, most)
+        assert own[0].tolist() == listed[alone != 0].tolist()
+        assert own[1].tolist() == alone[alone != 0].tolist()
+        assert 0 < (own[1] ** 2).sum() <= most**2
+        sums[listed] += alone
     return sums
 
 
@@ -72,37 +96,39 @@ def test_counts_are_of_the_users_that_there_are(monkeypatch: pytest.MonkeyPatch)
     # sums that are not turned into counts, blocks in another order or one that is missing.
     monkeypatch.setattr(ClippedSum, "release", lambda self, sums, *_: sums)
     monkeypatch.setattr(clipped_sums, "_CELLS_A_BLOCK", 7)
-    key, users = key_of(), users_of(30)
-    found = released(users, key)
-    np.testing.assert_array_equal(found, COUNTING.bound.counts(exact(users, key)))
-    assert found.any()
-    assert not released([], key).any()
+    for users in (30, 31):
+        key, given = key_of(), documents(users)
+        found = released(given, key)
+        np.testing.assert_array_equal(found, COUNTING.bound.counts(exact(given, key)))
+        assert found.any()
+    assert not released(documents(0), key).any()
 
 
 @pytest.mark.parametrize("users", [0, 20])
 def test_every_word_has_noise_of_its_own(users: int) -> None:
     # Also the last word, which no user has. Kills: noise on touched words alone, one number for
     # all. A rounded normal of a deviation of 6 is 0 for at most 20 of 60 words but for 1e-6.
-    key, listed = key_of(), users_of(users)
-    noise = released(listed, key) - COUNTING.bound.counts(exact(listed, key))
+    key, given = key_of(), documents(users)
+    noise = released(given, key) - COUNTING.bound.counts(exact(given, key))
     assert (noise == 0).sum() <= 20
     assert len(set(noise.tolist())) > 8
 
 
 def test_the_engine_and_its_bundles_change_nothing() -> None:
     # Kills: noise by shard, an address of the parts rather than of their sum.
-    key, users = key_of(), users_of(12)
-    first = released(users, key)
-    for shards, order, runner in ((1, -1, {}), (7, 1, {"bundle_repeat": 1})):
-        np.testing.assert_array_equal(released(users[::order], key, shards, **runner), first)
-    assert (released(users, key_of()) != first).any()
+    key, given = key_of(), documents(13)
+    first = released(given, key)
+    for shards, order, runner in ((1, -1, {}), (7, -1, {"bundle_repeat": 1})):
+        np.testing.assert_array_equal(released(given, key, shards, order, **runner), first)
+    assert (released(given, key_of()) != first).any()
 
 
 def test_other_users_make_all_noise_anew() -> None:
     # Kills: noise that runs on neighbouring corpora share, whose difference is a user's counts.
-    key, users = key_of(), users_of(6)
+    key, given = key_of(), documents(6)
     noise = [
-        released(some, key) - COUNTING.bound.counts(exact(some, key)) for some in (users, users[1:])
+        released(some, key) - COUNTING.bound.counts(exact(some, key))
+        for some in (given, next(given.of_shards(2)))
     ]
     assert (noise[0] != noise[1]).mean() > 0.5
 

@@ -1,0 +1,137 @@
+"""Faults in the histograms of users, and the audits that tell."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from correct_audits import Patch, counted_words
+from faulty_users import apart_by_file, apart_by_group, as_if_named
+from planting import Faults, of
+
+import quietcorpus.transforms.users.clipped_sums
+import quietcorpus.transforms.users.term_rounds
+from quietcorpus.mechanisms.users.adaptive_selection import AdaptiveRound
+from quietcorpus.mechanisms.users.clipped_sum import STEPS, ClippedSum
+from quietcorpus.mechanisms.users.user_vocabulary import Selection
+from quietcorpus.transforms.users.texts import UserDocuments
+from quietcorpus.transforms.users.users import NO_BUDGET
+
+
+def unclipped(patch: Patch) -> None:
+    """Counts as they are."""
+
+    def asked(_: Any, values: Any, dither: Any, most: Any) -> Any:
+        return np.floor(values * STEPS + (dither + 0.5) / 2**16).astype(np.int32)
+
+    patch.setattr(quietcorpus.transforms.users.clipped_sums, "clipped_each", asked)
+
+
+def largest_norm(patch: Patch) -> None:
+    """The norm of the largest budget for all users."""
+    module = quietcorpus.transforms.users.clipped_sums
+    real = module.clipped_each
+
+    def largest(offsets: Any, values: Any, dither: Any, most: Any) -> Any:
+        return real(offsets, values, dither, np.full_like(most, STEPS))
+
+    patch.setattr(module, "clipped_each", largest)
+
+
+def largest_group(patch: Patch) -> None:
+    """The largest budget of a user of several; a budget for users without one."""
+    real = UserDocuments.bounded
+
+    def most(self: UserDocuments, tokens: int) -> Any:
+        groups = self.groups.copy()
+        _, users = np.unique(self.users.reshape(-1, 2), axis=0, return_inverse=True)
+        largest = np.full(users.max(initial=-1) + 1, NO_BUDGET, np.int32)
+        np.maximum.at(largest, users.ravel(), groups)
+        return real(replace(self, groups=largest[users.ravel()]), tokens)
+
+    patch.setattr(UserDocuments, "bounded", most)
+
+
+def empty_texts_name_no_group(patch: Patch) -> None:
+    """A document without words is passed over, with the group that it names."""
+    real = UserDocuments.begun
+
+    def some(self: UserDocuments, most: int) -> Any:
+        counts = np.diff(self.offsets)
+        return real(self, most)._selected(np.flatnonzero(counts), counts[counts > 0])
+
+    patch.setattr(UserDocuments, "begun", lambda self, most: some(real(self, most), most))
+
+
+def doubled_shards(patch: Patch) -> None:
+    """Sums of a shard that are added twice."""
+    module = quietcorpus.transforms.users.clipped_sums
+    real = module.in_all_blocks
+
+    def twice(counting: Any, sums: Any, size: int, covered: Any) -> Any:
+        return real(counting, (sums[0], 2 * sums[1]), size, covered)
+
+    patch.setattr(module, "in_all_blocks", twice)
+
+
+def whole_weights(patch: Patch) -> None:
+    """The whole norm for each of a user's words."""
+    patch.setattr(Selection, "weight", lambda self, words: self.noise.steps)
+
+
+def given_back_twice(patch: Patch) -> None:
+    """Terms give back more than what they were offered in excess."""
+    patch.setattr(AdaptiveRound, "quantum", property(lambda self: max(1, self.degree // 4)))
+
+
+def silent_counts(patch: Patch) -> None:
+    patch.setattr(ClippedSum, "release", lambda self, sums, stream, addresses: sums)
+
+
+FAULTS: Faults = {
+    "counts of words that are not clipped": (
+        of(counted_words, unclipped),
+        "a user's counts: group gold",
+    ),
+    "the largest norm for words of every budget": (
+        of(counted_words, largest_norm),
+        "a user's counts: group silver",
+    ),
+    "words by the largest budget of several": (
+        of(counted_words, largest_group),
+        "a user's counts: group tin",
+    ),
+    "empty texts that name no group of words": (
+        of(counted_words, empty_texts_name_no_group),
+        "a user's counts: group tin",
+    ),
+    "shards of words that are added twice": (
+        of(counted_words, doubled_shards),
+        "a user's counts: group gold",
+    ),
+    "words of one user in two files for two users": (
+        of(counted_words, apart_by_file),
+        "a user's counts: group gold",
+    ),
+    "words in each of a user's groups": (
+        of(counted_words, apart_by_group),
+        "a user's counts: group tin",
+    ),
+    "counts of words without a user": (
+        of(counted_words, as_if_named),
+        "counts of documents without a part",
+    ),
+    "words that are counted without noise": (
+        of(counted_words, silent_counts),
+        "the counts, with and without a user",
+    ),
+    "the whole norm for each word in a round": (
+        of(counted_words, whole_weights),
+        "vocabulary, round 1: a user's weights: group gold",
+    ),
+    "more weight given back than offered": (
+        of(counted_words, given_back_twice),
+        "vocabulary, round 2: a user among others",
+    ),
+}

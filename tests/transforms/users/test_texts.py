@@ -1,0 +1,124 @@
+"""Users' texts as arrays: bounded by the user alone, whatever the division of the corpus."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from quietcorpus.indexes.tokens.tokenizers import FIRST_WORDS
+from quietcorpus.indexes.tokens.vocabulary import Vocabulary
+from quietcorpus.mechanisms.keystream import ReleaseKey
+from quietcorpus.transforms.reading.documents import Documents
+from quietcorpus.transforms.users.texts import UserDocuments, UserTexts, read_users, shard_of
+from quietcorpus.transforms.users.users import NO_BUDGET, BoundedUsers
+
+USERS = BoundedUsers("by", "plan", ("least", "most"), tokens=7)
+LISTED = Vocabulary(["alpha", "beta", "gamma", "delta"], FIRST_WORDS)
+
+
+def batch(rows: list[tuple[str | None, str | None, str]]) -> Documents:
+    by, plan, texts = zip(*rows, strict=True) if rows else ((), (), ())
+    columns = pa.table({"by": pa.array(by, pa.string()), "plan": pa.array(plan, pa.string())})
+    return Documents("", np.arange(len(rows)), pa.array(texts, pa.large_string()), columns)
+
+
+def made_up(users: int, documents: int) -> list[tuple[str | None, str | None, str]]:
+    draws = np.random.default_rng()
+    words = ["alpha", "beta", "gamma", "delta", "other", "zeta"]
+    return [
+        (
+            f"u{draws.integers(users)}" if draws.random() < 0.9 else None,
+            ("least", "most")[int(draws.integers(2))] if draws.random() < 0.95 else None,
+            " ".join(draws.choice(words, draws.integers(0, 6))),
+        )
+        for _ in range(documents)
+    ]
+
+
+def spelt(texts: UserTexts, words: pa.Array | None) -> dict[bytes, tuple[int, list[str]]]:
+    """Each user's group and documents."""
+    listed = (texts.words if words is None else words).to_pylist()
+    found = {}
+    for place, user in enumerate(texts.digests()):
+        span = slice(*texts.offsets[place : place + 2].tolist())
+        ends = zip(texts.tokens[span], texts.last[span], strict=True)
+        own = [listed[n] + "." * bool(e) for n, e in ends]
+        found[user] = int(texts.groups[place]), own
+    return found
+
+
+@pytest.mark.parametrize("words", [FIRST_WORDS, LISTED])
+def test_what_counts_depends_on_the_user_alone(words: Vocabulary) -> None:
+    # Kills: documents in the order of reading, a bound for each part, tokens of another user at
+    # the bound, documents without words that name no group, a user who has no budget.
+    key, rows = ReleaseKey(os.urandom(32)), made_up(12, 150)
+    documents = read_users(batch(rows), USERS, words, key).documents
+    whole = documents.bounded(7)
+    terms = words.terms if isinstance(words, Vocabulary) else None
+    found = spelt(whole, terms)
+    sizes = [len(own) for _, own in found.values()]
+    assert max(sizes) == 7
+    groups: dict[bytes, int] = defaultdict(lambda: 9)
+    owners, numbers = USERS.digests(batch(rows), key), USERS.numbers(batch(rows))
+    for user, number in zip(owners, numbers, strict=True):
+        groups[user or b""] = min(groups[user or b""], number)
+    assert {user for user, own in groups.items() if user and own != NO_BUDGET} >= found.keys()
+    assert all(groups[user] == own for user, (own, _) in found.items())
+    # The same in parts of any kind, bounded before they meet, in another order.
+    places = np.random.default_rng().permutation(len(rows))
+    parts = [batch([rows[place] for place in own.tolist()]) for own in np.array_split(places, 9)]
+    read = [read_users(one, USERS, words, key).documents.begun(7) for one in parts]
+    read = [UserDocuments.unpacked(one.packed()) for one in read]
+    joined = UserDocuments.joined(read).bounded(7)
+    assert spelt(joined, terms) == found
+    # Of a user's documents, none changes by others' users.
+    one = next(iter(found))
+    digests = USERS.digests(batch(rows), key)
+    own = [row for row, digest in zip(rows, digests, strict=True) if digest == one]
+    alone = read_users(batch(own), USERS, words, key).documents.bounded(7)
+    assert spelt(alone, terms) == {one: found[one]}
+
+
+def test_shards_hold_each_user_once_and_in_order() -> None:
+    # Kills: a user in two shards, shards whose order is not that of users, words that are lost.
+    key, rows = ReleaseKey(os.urandom(32)), made_up(40, 300)
+    documents = read_users(batch(rows), USERS, FIRST_WORDS, key).documents
+    whole = documents.bounded(7)
+    parts = [UserTexts.unpacked(own.bounded(7).packed()) for own in documents.of_shards(5)]
+    assert sum(map(len, parts)) == len(whole) > 20
+    digests = [digest for own in parts for digest in own.digests()]
+    assert digests == whole.digests() == sorted(whole.digests())
+    joined: dict[bytes, tuple[int, list[str]]] = {}
+    for own in parts:
+        joined |= spelt(own, None)
+        assert own.words.to_pylist() == sorted(own.words.to_pylist())
+        assert set(own.tokens.tolist()) == set(range(len(own.words)))
+    assert joined == spelt(whole, None)
+    assert shard_of(np.array([0, 2**64 - 1], np.uint64), 5).tolist() == [0, 4]
+
+
+def test_numbers_are_of_the_words_that_are_given() -> None:
+    # Kills: numbers of a shard's own words for those of a vocabulary.
+    key, rows = ReleaseKey(os.urandom(32)), [("a", "most", "zeta beta other beta")]
+    read = read_users(batch(rows), USERS, FIRST_WORDS, key)
+    texts = read.documents.bounded(7)
+    assert texts.numbers_in(LISTED.terms).tolist() == [-1, 1, -1, 1]
+    assert (read.tokens, read.known) == (4, 4)
+    public = read_users(batch(rows), USERS, LISTED, key)
+    assert public.documents.bounded(7).numbers_in(LISTED.terms).tolist() == [1, 1]
+    assert (public.tokens, public.known) == (4, 2)
+
+
+def test_nothing_comes_of_nothing() -> None:
+    key = ReleaseKey(os.urandom(32))
+    for rows in ([], [(None, "most", "alpha")], [("a", None, "alpha")], [("a", "most", "")]):
+        for words in (FIRST_WORDS, LISTED):
+            documents = UserDocuments.joined([read_users(batch(rows), USERS, words, key).documents])
+            texts = UserTexts.unpacked(documents.begun(7).bounded(7).packed())
+            assert len(texts) == len(texts.tokens) == len(texts.last) == 0
+            assert texts.digests() == []
+    assert len(UserDocuments.joined([]).bounded(7)) == 0
