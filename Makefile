@@ -15,7 +15,7 @@ BENCH_COMMITS ?= $(BENCH_DATA)/commit_messages.parquet
 .PHONY: help demo demo-words test test-slow test-nightly test-most check docs bench utility utility-words clean
 .PHONY: spark spark-up spark-down spark-release flink flink-up flink-down flink-release iceberg airflow dagster
 .PHONY: lock sbom prism azurite vnu chromium kustomize flink-operator clusters faults auditors races utility-embeddings utility-people utility-public utility-maps utility-known-topics attacks utility-sentences reconstruction release-dry
-.PHONY: structure sentences-figure composed costs many-shards
+.PHONY: structure sentences-figure composed costs many-shards findings finding
 
 help:
 	@echo "make demo     a real corpus becomes a release"
@@ -33,6 +33,7 @@ help:
 	@echo "make bench    speed and memory, as ratios in one run"
 	@echo "make costs    processor time a million documents of each kind; make many-shards: 100,000 files (half an hour each)"
 	@echo "make faults   what breaking things does to a release (an hour)"
+	@echo "make findings  what the tools around do against good guesses (an hour); make finding NAME=hnsw_duplicates"
 	@echo "make utility  the paper's comparison on a labelled corpus (an hour)"
 	@echo "make utility-words  the same for text, word by word (an hour)"
 	@echo "make utility-public  what a classifier learns from public texts (an hour)"
@@ -249,6 +250,17 @@ RUNNING := PYTHONPATH=.:tests:benchmarks PATH="$(abspath $(BIN)):$$PATH" $(BIN)/
 
 faults: $(VENV)/.test spark
 	$(RUNNING) benchmarks/faults.py --corpus $(BENCH_REVIEWS) --output docs/measurements/faults.md
+
+# What other tools do where a good guess is wrong: each script installs pinned packages into a folder of
+# its own, and fails once they behave otherwise. All are run; the last lines name those that failed.
+findings:
+	@failed=; for script in findings/*.sh; do echo "== $$script"; bash $$script || failed="$$failed $$script"; done; \
+		test -z "$$failed" || { echo "not as stated any more:$$failed"; exit 1; }
+
+finding:
+	@test -n "$(NAME)" || { echo "make finding NAME=..., one of:"; \
+		for script in findings/*.sh; do sed -n "2s/^#/$$(basename $$script .sh):/p" $$script; done; exit 2; }
+	@bash findings/$(NAME).sh
 
 # Published auditors beside ours, each in an environment of its own (half an hour).
 auditors: $(VENV)/.test

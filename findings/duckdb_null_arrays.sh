@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # DuckDB 2.0.0 writes arrays with a NULL to Parquet, and pyarrow 25.0.1 cannot read the column.
 #
-# The guess: an array of a fixed size that is NULL is a null list in the file, as a NULL of the type
+# Guess: an array of a fixed size that is NULL is a null list in the file, as a NULL of the type
 # INTEGER[] is, and every reader has it as such.
 # Seen: pyarrow raises ArrowInvalid, "Length spanned by list offsets larger than values array":
 # the file has as many entries for the NULL as the array has items. DuckDB and Polars read it.
-# Where users meet it: a column of embeddings, FLOAT[384], of which some are missing.
+# Met: a column of embeddings, FLOAT[384], of which some are missing.
 set -euo pipefail
 
 work=$(mktemp -d)

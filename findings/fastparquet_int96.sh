@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # fastparquet 2026.9.0 with pandas 3.1.1 writes other dates than it is given: times="int96".
 #
-# The guess: `fastparquet.write(..., times="int96")` and a reading give the moments back, as they do
+# Guess: `fastparquet.write(..., times="int96")` and a reading give the moments back, as they do
 # with pandas 2.3.3.
 # Seen: pandas 3 keeps the moments in microseconds; fastparquet takes the numbers for nanoseconds.
 # 2 January 2020 is read as 19 January 1970, by fastparquet and by pyarrow, and nothing is said.
-# Where users meet it: files for Hive, Impala and old Spark, whose timestamps are INT96.
+# Met: files for Hive, Impala and old Spark, whose timestamps are INT96.
 set -euo pipefail
 
 work=$(mktemp -d)

@@ -1,7 +1,7 @@
 #!/bin/bash
 # opake-auditing 0.16.1, Python 3.11: one-run audits report an epsilon above the truth far more often than their significance.
 #
-# Guess, written before the run: `one_run(...).eps_delta().epsilon_at(delta=..., significance=.05)`, an "epsilon lower bound at the given
+# Guess: `one_run(...).eps_delta().epsilon_at(delta=..., significance=.05)`, an "epsilon lower bound at the given
 #   (delta, significance)", is above 0 in at most 5 % of audits of a mechanism whose output does not depend on the coins (epsilon 0).
 # Seen: in 39 % of 300 audits of 1,000 canaries. By its source, the threshold on the scores is the one with the most right guesses on the
 #   same coins that the bound is then computed from, without a correction; with a threshold fixed before (0), 4 % were above 0.

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # One column of Polars 2.1.0 keeps pyarrow 25.0.1 from all columns of a Parquet or Arrow file.
 #
-# The guess: a file with a column of Int128 is read without that column,
+# Guess: a file with a column of Int128 is read without that column,
 # `read_table(path, columns=["text"])`; only the column itself is refused.
 # Seen: pyarrow does not open the file ("Integers with more than 64 bits not implemented"), neither
 # as Parquet, where the column itself would be bytes, nor as Arrow; Polars reads both columns.
-# Where users meet it: ids, sums and hashes beyond 64 bits in a column beside those that are needed.
+# Met: ids, sums and hashes beyond 64 bits in a column beside those that are needed.
 set -euo pipefail
 
 work=$(mktemp -d)
