@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -169,24 +170,42 @@ def _of_words(language: str) -> str:
 
 
 def _counts(answers: Answers) -> _Block:
-    kind = "bag-of-words"
+    kind, way = "bag-of-words", _list_of_words(answers) if answers.language else None
     return (
         kind,
         [
             line("kind", kind, "noisy word counts of every document"),
             line("precision", "4", "N: hides 4 words added or removed, or 2 replaced"),
             *_odds("2", "these words"),
-            *_chosen(answers),
-            "vocabulary: {private: {epsilon: 0.5, delta: 1.0e-8}}",
-            *note(
-                "Fewer bins than words leave less noise: with a public list, try `compression: "
-                "{method: frequency, size: 1000}` and `histogram_epsilon: 0.5`."
-            ),
-            "compression: {method: none}",
+            *(_in_bins() if way else _in_words(answers)),
             *_tokenizer(answers),
         ],
-        (),
+        (f"{way} --words {_BAGGED}",) if way else (),
     )
+
+
+_BAGGED = 2_000  # words of bags, whose maps were measured at that size
+
+
+def _in_bins() -> list[str]:
+    """Return the lines on a public list of words in bins, which leave less noise than words."""
+    return [
+        line("vocabulary", "{public: words/words.txt}", "the words that are counted"),
+        line("compression", "{method: frequency, size: 100}", "words in 100 bins: less noise"),
+        line("histogram_epsilon", "0.5", "for counts of the corpus, which divide a bin's words"),
+    ]
+
+
+def _in_words(answers: Answers) -> list[str]:
+    return [
+        *_chosen(answers),
+        "vocabulary: {private: {epsilon: 0.5, delta: 1.0e-8}}",
+        *note(
+            "Fewer bins than words leave less noise: with a public list, try `compression: "
+            "{method: frequency, size: 100}` and `histogram_epsilon: 0.5`."
+        ),
+        "compression: {method: none}",
+    ]
 
 
 def _terms(answers: Answers) -> _Block:
@@ -233,9 +252,11 @@ def _sentences(answers: Answers) -> _Block:
     return (
         "sentence-embeddings",
         [
-            line("kind", "sentence-embeddings", "the embedding of a public document for each one"),
-            line("mechanism", "deep-candidate", "draws it by how well it stands for the document"),
-            line("utility", "similarity", "or the paper's: depth"),
+            line("kind", "sentence-embeddings", "a vector for every document"),
+            line(
+                "mechanism", "projected-mean", "or the paper's: deep-candidate, a public document"
+            ),
+            line("directions", "9", "`quietcorpus calibrate sentence-embeddings` finds the best"),
             *note(
                 "Of one sentence: replacing it changes the probability of any outcome by a factor "
                 "of at most exp(10), which is 22,000; replacing two, by its square."
@@ -251,7 +272,7 @@ def _sentences(answers: Answers) -> _Block:
         ],
         (
             "quietcorpus index build-candidates public.parquet --output candidates "
-            f"--provenance public{options}",
+            f"--provenance public{_of_text(answers)}{options}",
         ),
     )
 
@@ -271,12 +292,11 @@ def _texts(answers: Answers) -> _Block:
             *_of_users(answers),
             *_odds("1", whom),
             line("delta", _delta(answers.users), f"well below 1 / {many}: the chance to fail"),
-            line("nearest", "5", "texts that a document votes for; a classifier learns from more"),
             *_strata(answers),
         ],
         (
             "quietcorpus index build-pool public.parquet --output pool --provenance public "
-            f"--encoder lsa{_of_tokenizer(answers)}",
+            f"--encoder lsa{_of_text(answers)}{_of_tokenizer(answers)}",
         ),
     )
 
@@ -292,13 +312,23 @@ def _of_english(answers: Answers) -> list[str]:
     return note(f"Its encoder is of English. For another language, build it with {options}.")
 
 
+def _of_text(answers: Answers) -> str:
+    """Return the option that names the column of public texts like the corpus's."""
+    return "" if answers.text == "text" else f" --text {shlex.quote(answers.text)}"
+
+
 def _strata(answers: Answers) -> list[str]:
+    """Return the lines on votes: a classifier learns from many each, which are smoothed."""
     if answers.label is None:
-        return []
-    return note(
-        "Every label can have votes of its own, if the list of labels is public: `strata: {column: "
-        f"{quoted(answers.label)}, labels: [one, another]}}`."
-    )
+        return [line("nearest", "5", "texts that a document votes for; of more, labels are learnt")]
+    return [
+        line("nearest", "500", "texts that a document votes for: a twentieth of the pool or so"),
+        line("smooth", "true", "votes of near texts count, too"),
+        *note(
+            "Every label has votes of its own, once its public list stands here: `strata: {column: "
+            f"{quoted(answers.label)}, labels: [one, another]}}`."
+        ),
+    ]
 
 
 def _vectors(answers: Answers) -> _Block:

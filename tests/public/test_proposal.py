@@ -20,11 +20,13 @@ from ruamel.yaml import YAML
 import quietcorpus as qc
 from quietcorpus.indexes.tokens.languages import LANGUAGES
 from quietcorpus.mechanisms.accounting.guarantees import DocumentPrivacy
+from quietcorpus.mechanisms.bags.bag_of_words import Accounting, BagOfWords
 from quietcorpus.pipelines.card.weakness import of_documents, of_guarantee, of_users, refuse
 from quietcorpus.pipelines.init import answers as columns
 from quietcorpus.pipelines.init.answers import PROTECTS, Answers, Protected, Wanted, answers
-from quietcorpus.pipelines.init.proposal import propose
-from quietcorpus.pipelines.jobs import notices
+from quietcorpus.pipelines.init.proposal import Proposal, propose
+from quietcorpus.pipelines.jobs import notices, verdicts
+from quietcorpus.pipelines.jobs.verdicts import Labels
 from quietcorpus.pipelines.prepare.vocabulary import LISTED
 from quietcorpus.pipelines.schema.loading import as_spec
 from quietcorpus.transforms.errors import is_plain
@@ -81,6 +83,7 @@ def corpus(workspace: Workspace, lee_texts: list[str]) -> Workspace:
 def test_every_proposal_runs_as_it_is_written(
     corpus: Workspace,
     request: pytest.FixtureRequest,
+    lee_texts: list[str],
     monkeypatch: pytest.MonkeyPatch,
     want: str,
     protect: str,
@@ -105,7 +108,8 @@ def test_every_proposal_runs_as_it_is_written(
     read = YAML(typ="safe", pure=True).load(content)
     assert read["input"]["text"] == "story"
     (corpus.folder / "words").mkdir()
-    (corpus.folder / "words" / "words.txt").write_text("the\nof\nand\n")
+    listed = sorted({word for text in lee_texts for word in text.lower().split() if word.isalpha()})
+    (corpus.folder / "words" / "words.txt").write_text("\n".join(listed))
     for name in ARTEFACTS.keys() & read["mechanism"].keys():
         made = request.getfixturevalue(ARTEFACTS[name])
         (corpus.folder / name).symlink_to(made, target_is_directory=True)
@@ -166,6 +170,35 @@ def test_no_column_is_kept_that_a_release_refuses(
     offered = qc.propose_spec(tmp_path / "a.parquet", want="counts", text="text")
     assert "# These may be labels to keep: kind\n" in offered.content
     assert CANARY not in proposed.content + offered.content
+
+
+def test_proposals_are_what_was_measured_as_best() -> None:
+    """The tables are those of docs/measurements: bags-of-words, sentence-embeddings, public-texts.
+
+    Kills: bags without bins, for which the verdict would advise some; candidates drawn, where noisy
+    means keep more; few votes for a classifier; public texts read from another column.
+    """
+    block: Any
+
+    def proposed(wanted: Wanted, protected: Protected, label: str | None = None) -> Proposal:
+        return propose(Answers("c.csv", wanted, protected, "my story", label=label, language="en"))
+
+    block = proposed(Wanted.COUNTS, Protected.WORDS).spec.mechanism
+    assert (block.compression.method, block.compression.size) == ("frequency", 100)
+    mechanism = BagOfWords(block.precision, block.epsilon, 2_000, 100, Accounting.TIGHT)
+    said = verdicts.of_bags(mechanism, size_known=True)
+    assert Labels.FADE.value in said
+    assert "compression:" not in said
+    vectors = proposed(Wanted.DOCUMENT_VECTORS, Protected.SENTENCES)
+    block = vectors.spec.mechanism
+    assert (block.mechanism, block.directions) == ("projected-mean", 9)
+    assert Labels.SURVIVE.value in verdicts.of_projected_mean(block.epsilon, block.directions)
+    for label, votes in ((None, (5, False)), ("topic", (500, True))):
+        found = proposed(Wanted.TEXT, Protected.DOCUMENTS, label)
+        block = found.spec.mechanism
+        assert (block.nearest, bool(block.smooth)) == votes
+        for (step,) in (found.before, vectors.before):
+            assert " --text 'my story'" in step
 
 
 def test_the_matrix_is_complete() -> None:
@@ -397,7 +430,8 @@ def test_artefacts_are_of_the_texts_language(
                 assert (of_words in step) or "candidates" in step
             if "vocabulary" in block:
                 way = f"build-vocabulary {of_words}--language {language or 'en'} "
-                assert (way in said) == (language in {*LISTED, None})
+                told = " ".join([said, *proposed.before])
+                assert (way in told) == (language in {*LISTED, None})
 
 
 def test_a_given_language_is_taken() -> None:
