@@ -114,6 +114,8 @@ def test_few_users_are_told_how_many_would_do() -> None:
         prepare(spec_of({"users": 20}))
     with pytest.raises(InputError, match=r"mechanism\.documents: about 20 are too few for any"):
         prepare(spec_of(EACH | {"documents": 20}))
+    said = prepare(spec_of(EACH | {"documents": 900})).verdict
+    assert "of about 900 documents that is more than one in ten: more documents, or" in said
     kind = prepare(spec_of({"users": 400}))
     assert isinstance(kind, UserHistogramKind)
     assert any("in about" in line for line in kind.expected_noise)
