@@ -39,11 +39,12 @@ def propose_spec(
     Args:
         corpus: a file or a glob.
         want: the content of the release.
-        protect: the unit that the guarantee hides; needed for text (words, documents or users), and
-            decided for all else.
+        protect: the unit that the guarantee hides; needed for text (words, documents or users),
+            words or users for terms (words unless given), and decided for all else.
         text: the column of the texts; by default, the one with the most words.
         id: a column that never repeats; by default, one that is named as an id.
-        user: the column that names users; by default, one with such a name.
+        user: the column that names users; by default, one with such a name, or with ids that
+            repeat.
         users: the approximate number of users, a public figure, where they are protected.
         label: a column to copy as it is: nothing protects it.
         language: the texts' language, as a code; by default, the one that their script or their

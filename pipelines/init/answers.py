@@ -35,6 +35,11 @@ _USER = re.compile(
     re.IGNORECASE,
 )
 _TEXT = re.compile(r"text|body|content|narrative|message|comment|review|note|description")
+_AN_ID = re.compile(
+    r"[0-9A-Fa-f]{12,}|[0-9A-Fa-f-]{36}|[^\s@]+@[^\s@]+\.[^\s@]+|[A-Za-z]{1,12}[-_:]?[0-9]+"
+)
+"""Digits and letters of a hash or a UUID, an address, or a number after letters."""
+_LEAST_USERS, _EACH_USER = 20, 1.5  # of the first records; records of one of them, on average
 _LEAST_WORDS = 4.0
 _MOST_LABELS = 50
 _EACH_LABEL = 5  # records of a label, on average
@@ -54,6 +59,7 @@ class Column:
         missing: the number of records without a value.
         tells_apart: whether a release can compare its values, so that it may name ids or users.
         language: the code of the language that its texts seem to be in, or None.
+        has_ids: whether its values look like ids and repeat, as those of users do.
         private: what its values look like that a release refuses to keep.
         fault: the reason why the column cannot be read, if that is so.
     """
@@ -69,6 +75,7 @@ class Column:
     fault: str | None = None
     traditional: bool = False
     private: tuple[str, ...] = ()
+    has_ids: bool = False
 
     @classmethod
     def of(cls, first: FirstValues) -> Column:
@@ -94,6 +101,7 @@ class Column:
             language,
             traditional=language == "zh" and is_traditional(texts),
             private=tuple(what for what in looks_like(texts) if what in NEEDED),
+            has_ids=_repeats_ids(texts),
         )
 
     @property
@@ -118,6 +126,14 @@ class Column:
 def _beginnings(values: pa.Array) -> list[str]:
     begin: pa.Array = pc.utf8_slice_codeunits(values.cast(pa.large_string()), 0, _CHARACTERS)
     return list(begin.to_pylist())
+
+
+def _repeats_ids(texts: Sequence[str]) -> bool:
+    """Return whether values look like ids, and each stands in several records, on average."""
+    different = set(texts)
+    return _LEAST_USERS <= len(different) <= len(texts) / _EACH_USER and all(
+        map(_AN_ID.fullmatch, different)
+    )
 
 
 def _tells_apart(values: pa.Array) -> bool:
@@ -175,8 +191,10 @@ def id_column(columns: Sequence[Column], text: str) -> str | None:
 
 
 def user_column(columns: Sequence[Column], text: str) -> str | None:
-    """Return the first column that is named as a user, or None."""
-    return next((one.name for one in _named(columns, _USER, text)), None)
+    """Return the first column that is named as a user, or else has ids that repeat, or None."""
+    named = (one.name for one in _named(columns, _USER, text))
+    of_ids = (one.name for one in columns if one.has_ids and one.name != text)
+    return next(named, None) or next(of_ids, None)
 
 
 def label_columns(columns: Sequence[Column], text: str) -> list[str]:
@@ -210,7 +228,7 @@ class Protected(StrEnum):
 
 PROTECTS: Mapping[Wanted, tuple[Protected, ...]] = {
     Wanted.COUNTS: (Protected.WORDS,),
-    Wanted.TERMS: (Protected.WORDS,),
+    Wanted.TERMS: (Protected.WORDS, Protected.USERS),
     Wanted.TEXT: (Protected.WORDS, Protected.DOCUMENTS, Protected.USERS),
     Wanted.DOCUMENT_VECTORS: (Protected.SENTENCES,),
     Wanted.WORD_VECTORS: (Protected.USERS,),
@@ -258,7 +276,7 @@ class Answers:
 def unit(wanted: Wanted, protected: Protected | None) -> Protected:
     """Return the unit that is protected; raises InputError if there is no such kind of release."""
     offered = PROTECTS[wanted]
-    if protected is None and len(offered) > 1:
+    if protected is None and wanted is Wanted.TEXT:  # no unit of text is the usual one
         raise InputError(f"protect: whom should {wanted} protect? give one of {', '.join(offered)}")
     chosen = protected or offered[0]
     if chosen not in offered:
@@ -292,7 +310,9 @@ def answers(
     _check_of_use(wanted, protected, given, users)
     user = (given.get("user") or user_column(found, text)) if of_users else None
     if of_users and user is None:
-        raise InputError("user: no column is named like one of users; name that column")
+        raise InputError(
+            "user: no column is named like one of users, or has ids that repeat; name it"
+        )
     if of_users and users is None:
         raise InputError(
             "users: give the approximate number of users, a public figure: it must not be counted "

@@ -223,6 +223,37 @@ def _terms(answers: Answers) -> _Block:
     )
 
 
+_ITEMS = ((10_000, 100), (1_500, 30), (0, 10))
+"""The most words that count in full of a user, from so many users on.
+
+At an epsilon of a half, noise of the least number of users hides no word that one in ten uses.
+"""
+
+
+def _terms_of_users(answers: Answers) -> _Block:
+    assert answers.users is not None
+    items = next(most for least, most in _ITEMS if answers.users >= least)
+    delta = _delta(answers.users)
+    return (
+        "histogram",
+        [
+            line("kind", "histogram", "about how many users use each word"),
+            *_of_users(answers),
+            *_odds("1", "all that one user wrote"),
+            line("delta", delta, "well below 1 / users: the chance to fail"),
+            *note(
+                f"Each user counts {items} words in full, and of more of them each a part: fewer "
+                "words leave less noise on every count."
+            ),
+            f"contributions: {{items: {items}}}",
+            *_chosen(answers),
+            f"vocabulary: {{private: {{epsilon: 0.5, delta: {_tenth(delta)}, words: {items}}}}}",
+            *_tokenizer(answers),
+        ],
+        (),
+    )
+
+
 def _words(answers: Answers) -> _Block:
     return (
         "words",
@@ -378,6 +409,11 @@ def _delta(users: int | None) -> str:
     return f"1.0e-{8 if users is None else max(6, len(str(users)) + 1)}"
 
 
+def _tenth(delta: str) -> str:
+    """Return a tenth of a delta that `_delta` has made."""
+    return f"1.0e-{int(delta.partition('e-')[2]) + 1}"
+
+
 def _odds(epsilon: str, unit: str) -> list[str]:
     """Return the line of an epsilon, and what it means for a reader's odds."""
     factor = {"1": "2.7", "2": "7.4", "4": "55"}[epsilon]
@@ -391,6 +427,7 @@ def _odds(epsilon: str, unit: str) -> list[str]:
 _MECHANISMS: Mapping[tuple[Wanted, Protected], Callable[[Answers], _Block]] = {
     (Wanted.COUNTS, Protected.WORDS): _counts,
     (Wanted.TERMS, Protected.WORDS): _terms,
+    (Wanted.TERMS, Protected.USERS): _terms_of_users,
     (Wanted.TEXT, Protected.WORDS): _words,
     (Wanted.TEXT, Protected.DOCUMENTS): _texts,
     (Wanted.TEXT, Protected.USERS): _texts,

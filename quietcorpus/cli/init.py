@@ -15,7 +15,7 @@ from .command import command
 _WANTED = ("counts", "terms", "text", "document-vectors", "word-vectors")
 _OFFER = """What do you want to hand out?
   counts            word counts of every document: topics, search, classification
-  terms             the frequent words of the corpus, with noisy counts
+  terms             the frequent words of the corpus, or of its users, with noisy counts
   text              text that people can read
   document-vectors  a vector for every document: classification, search
   word-vectors      a vector for every word"""
@@ -63,6 +63,7 @@ def init(corpus: str, output: str, **given: Any) -> Iterator[str]:
 
     \b
       quietcorpus init complaints.parquet --want counts --label product
+      quietcorpus init reviews.parquet --want terms --protect users --users 40000
       quietcorpus init 'mail/*.jsonl' --want text --protect users --user sender --users 20000
     """
     if given["want"] == "text" and given["protect"] is None and sys.stdin.isatty():

@@ -26,7 +26,10 @@ from quietcorpus.pipelines.init import answers as columns
 from quietcorpus.pipelines.init.answers import PROTECTS, Answers, Protected, Wanted, answers
 from quietcorpus.pipelines.init.proposal import Proposal, propose
 from quietcorpus.pipelines.jobs import notices, verdicts
+from quietcorpus.pipelines.jobs.kind import prepare
 from quietcorpus.pipelines.jobs.verdicts import Labels
+from quietcorpus.pipelines.kinds.user_histogram.card import LEAST_ON_NOISE
+from quietcorpus.pipelines.kinds.user_histogram.counts import UserHistogramKind, needed
 from quietcorpus.pipelines.prepare.vocabulary import LISTED
 from quietcorpus.pipelines.schema.loading import as_spec
 from quietcorpus.transforms.errors import is_plain
@@ -41,6 +44,7 @@ ENGLISH = "English, it seems; --language gives another"
 KINDS = {
     ("counts", "words"): "bag-of-words",
     ("terms", "words"): "histogram",
+    ("terms", "users"): "histogram",
     ("text", "words"): "words",
     ("text", "documents"): "public-texts",
     ("text", "users"): "public-texts",
@@ -90,7 +94,10 @@ def test_every_proposal_runs_as_it_is_written(
 ) -> None:
     # Kills: a spec that a release refuses, a kind that protects another unit, a guess at the wrong
     # column, an artefact that is not where its command puts it.
-    of_users = ["--users", "100000"] if protect == "users" else []
+    if (want, protect) == ("terms", "users"):  # which hides words that few users have
+        said = ["the people of this town said that it was not for them"] * 2_000
+        corpus.parquet({"sender": [f"{CANARY}{n}" for n in range(len(said))], "story": said})
+    of_users = ["--users", "2000" if want == "terms" else "100000"] if protect == "users" else []
     given = ["--want", want, "--protect", protect, *of_users]
     done = corpus.run("init", "input/corpus.parquet", *given)
     assert done.returncode == 0, done.stderr
@@ -267,6 +274,38 @@ def test_guesses() -> None:
 
 
 @pytest.mark.parametrize(
+    ("values", "is_user"),
+    [
+        ([f"{number % 24:016x}" for number in range(40)], True),
+        ([f"someone{number % 24}@host.example" for number in range(40)], True),
+        ([f"C-{number % 24}" for number in range(40)], True),
+        ([f"{number:016x}" for number in range(40)], False),  # a document's own
+        ([f"{number % 8:016x}" for number in range(40)], False),  # few: a label
+        ([f"2026-01-{number % 24:02}" for number in range(40)], False),
+        ([f"202601{number % 24:02}" for number in range(40)], False),
+        ([f"town of {number % 24}" for number in range(40)], False),
+        ([number % 24 for number in range(40)], False),  # of what, no name says
+    ],
+)
+def test_users_are_found_by_ids_that_repeat(values: list[Any], is_user: bool) -> None:
+    # Kills: a column of dates, places or numbers that is taken for people.
+    found = described(said=LONG, who=values)
+    assert columns.user_column(found, "said") == ("who" if is_user else None)
+
+
+@pytest.mark.parametrize(("users", "items"), [(300, 10), (2_000, 30), (40_000, 100)])
+def test_terms_of_users_stand_out_of_the_noise(users: int, items: int) -> None:
+    # Kills: a bound that is the same for few users, whose counts are noise alone.
+    chosen = Answers("a.parquet", Wanted.TERMS, Protected.USERS, "text", user="author", users=users)
+    spec = as_spec(YAML(typ="safe", pure=True).load(propose(chosen).content))
+    kind = prepare(spec)
+    assert isinstance(kind, UserHistogramKind)
+    assert kind.bound.items == items
+    assert (users / kind.deviation >= LEAST_ON_NOISE) == (users > 1_000)
+    assert needed(kind.corpus.selection) < users
+
+
+@pytest.mark.parametrize(
     ("given", "said"),
     [
         ({"want": "text"}, "protect: whom should text protect? give one of words, documents, use"),
@@ -275,6 +314,7 @@ def test_guesses() -> None:
         ({"want": "terms", "text": "typo"}, "text: corpus.parquet has no column 'typo'; it has "),
         ({"want": "word-vectors"}, "users: give the approximate number of users, a public figure"),
         ({"want": "word-vectors", "user": "who"}, "user: corpus.parquet has no column 'who'; it"),
+        ({"want": "terms", "protect": "users"}, "users: give the approximate number of users, a"),
         ({"want": "terms", "label": "author"}, "label: terms have no rows of documents into which"),
         ({"want": "counts", "user": "author"}, "user: the release protects words, not users; leav"),
         ({"want": "counts", "users": 9}, "users: the release protects words, not users; leave it"),
