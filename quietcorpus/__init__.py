@@ -20,7 +20,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from quietcorpus.transforms.errors import CapReached, InputError, StageError, Unavailable
+from quietcorpus.transforms.errors import CapReached, InputError, NoInput, StageError, Unavailable
 
 from . import ledger
 from .artefacts import (
@@ -67,6 +67,7 @@ __all__ = [
     "GraphIsValid",
     "InputError",
     "LoadedRelease",
+    "NoInput",
     "Privatizer",
     "Spec",
     "StageError",

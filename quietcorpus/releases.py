@@ -37,6 +37,7 @@ def release(
     deadline: Minutes | None = None,
     worker_timeout: Minutes = 10.0,
     expect_head: Place | None = None,
+    wait_for_input: Minutes | None = None,
 ) -> Card:
     """Make the release that a spec describes, and publish it once it is complete.
 
@@ -46,7 +47,8 @@ def release(
         beam_options: Beam's own options, in the form that its command line takes, for any other
             engine, such as `["--runner=DataflowRunner", "--project=..."]`.
         if_exists: whether to refuse an output that holds a complete release of the same id,
-            mechanism and columns, or to return its card (`ok`); its input is not compared.
+            mechanism and columns, or to return its card (`ok`), with a warning if the files of its
+            input are others now.
         strict: refuse a guarantee that means little, and anything else that a run warns of before
             it begins. A release that exists is not checked.
         progress: show a bar, on standard error or in a notebook; otherwise progress is logged.
@@ -63,6 +65,8 @@ def release(
             the ledger's place; QUIETCORPUS_LEDGER_HEAD_FILE names it otherwise. A ledger that lacks
             the head has lost records, and is refused. The new head is kept before anything is
             published. `quietcorpus ledger verify PLACE --keep-head FILE` begins the file.
+        wait_for_input: minutes to wait for an input that is not there yet, or not complete as the
+            spec wants it; then, and by default at once, the run ends (exit code 4).
 
     Returns:
         The card, with the content of `release.json`.
@@ -103,7 +107,7 @@ def release(
             needs.check(described)
             card = existing.complete(described) if if_exists == "ok" else None
             if card is not None:
-                run.existed(card, described.output)
+                run.existed(card, described.output, existing.is_input_changed(described, card))
                 return card
 
             def publishes() -> None:
@@ -119,6 +123,7 @@ def release(
                 on_progress=run.progress,
                 progress=progress,
                 strict=strict,
+                wait_for_input=wait_for_input or 0,
             )
             run.published(card)
             return card

@@ -97,6 +97,14 @@ class CapReached(InputError):
     """A release that would pass a cap of its ledger: nothing is wrong with it, but it ends here."""
 
 
+class NoFiles(InputError):
+    """A place that names no file: it may be misspelt, or the file may come later."""
+
+
+class NoInput(InputError):
+    """A release whose input is not there yet, or not all of it: another try may find it."""
+
+
 class NoisyOutcome(InputError):
     """A refusal that a noisy outcome decides: it tells that outcome, which the budget paid for."""
 

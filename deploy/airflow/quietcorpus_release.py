@@ -128,6 +128,8 @@ class QuietcorpusRelease(BaseOperator):
         self.log.info("summary: %s", summary)
         if code == 3:
             raise AirflowFailException("the ledger's cap is reached: the schedule ends here")
+        if code == 4:
+            raise AirflowException("the input is not there yet, or not all of it")
         if code == 1 or code < 0 or code > 128:  # a failure that may pass, or a signal
             raise AirflowException(f"exit code {code}; a retry makes the same release")
         if code != 0:

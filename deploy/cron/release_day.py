@@ -6,10 +6,10 @@
 TEMPLATE is a spec in which {{ interval }} stands for the day, yesterday in UTC unless it is given.
 What a person is to know goes to standard output, one line each: a release that was not made, and an
 account of the ledger of which 80 % or more is used. The log goes to standard error. The exit code
-is that of `quietcorpus release`. What may pass (1, or a signal) is tried again; bad input (2) and a
-cap that is reached (3) are not. QUIETCORPUS_LEDGER_HEAD_FILE, if it is set, keeps the head of the
-ledger from release to release. It needs Python and a `quietcorpus` on PATH; the two may have
-different environments.
+is that of `quietcorpus release`. What may pass (1, a signal, or an input that is not there yet, 4)
+is tried again; bad input (2) and a cap that is reached (3) are not. The file that
+QUIETCORPUS_LEDGER_HEAD_FILE names, if any, keeps the head of the ledger. It needs Python and a
+`quietcorpus` on PATH; the two may have different environments.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def main() -> int:
     spec, command = rendered(given.template, day), Command()
     for number in range(given.tries):
         code, summary = command.run(spec, given.options)
-        passes = code == 1 or code > 128
+        passes = code in (1, 4) or code > 128
         if not passes or command.stopped or number == given.tries - 1:
             break
         time.sleep(given.pause * 2**number)

@@ -221,6 +221,12 @@ class Card(Part):
     id_column: str | None = Field(
         None, description="the input's column that is copied as `id`; absent where ids are fresh"
     )
+    input_digest: str | None = Field(
+        None,
+        pattern=r"^[0-9a-f]{48}$",
+        description="of the input's files as they were, keyed: it tells nothing without the master "
+        "key; absent on older cards, and where the key was a fresh one",
+    )
     files: list[File]
     readme_sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="of README.md")
     page_sha256: str | None = Field(

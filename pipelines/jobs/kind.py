@@ -164,13 +164,18 @@ class Kind(Protocol):
         """Return the account of the run that wrote these files."""
 
 
+UNASKED: dict[str, bool | dict[str, bool]] = {"accept": True, "input": {"complete": True}}
+"""The keys of a spec on which no byte of a release depends."""
+
+
 def asked(spec: Spec, kind: Kind) -> dict[str, Value]:
     """Return a run's request: the spec, and the current state of the artefacts in it.
 
     What a spec accepts by name changes no noise: a run that is refused goes on once it is accepted.
+    Nor does the condition on which its input is complete.
     """
     artefacts = [artefact.model_dump() for artefact in kind.artefacts]
-    return {"spec": spec.model_dump(exclude={"accept"}), "artefacts": artefacts}
+    return {"spec": spec.model_dump(exclude=UNASKED), "artefacts": artefacts}
 
 
 def prepare(spec: Spec, workers: int = 1) -> Kind:

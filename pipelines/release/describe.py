@@ -36,6 +36,7 @@ Outcome = Literal["published", "existed", "valid", "refused", "failed", "interru
 Reason = Literal[
     "bad_spec",
     "bad_input",
+    "no_input",
     "cap_reached",
     "noisy_outcome",
     "claimed",
@@ -63,6 +64,11 @@ class RunSummary(Part):
     began: str = Field(description="UTC, ISO 8601")
     seconds: float = Field(ge=0)
     steps: dict[Step, float] = Field(description="seconds of each step that the run came to")
+    input_changed: bool | None = Field(
+        None,
+        description="of a release that existed: whether the input's files are others now; absent "
+        "where that is unknown",
+    )
     documents: int | None = Field(None, ge=0, description="of the release")
     rejects: int | None = Field(None, ge=0, description="records that could not be read")
     retries: int = Field(
@@ -115,11 +121,13 @@ def describe(
     counted: card.LedgerEntry | None = None,
     weak: Sequence[str] = (),
     found: Mapping[str, Value] = MappingProxyType({}),
+    input_digest: str | None = None,
 ) -> Card:
     """Build the card of a release that wrote these files.
 
     `created` is the time when it was begun (UTC, ISO 8601). `weak` says in which ways the
-    guarantee is weak, which the card lists first; `found` is what only a run finds.
+    guarantee is weak, which the card lists first; `found` is what only a run finds, and
+    `input_digest` the keyed digest of the input.
     """
     account = kind.account(files)
     told = counts_are_told(kind, account.total)
@@ -154,6 +162,7 @@ def describe(
         counts=card.Counts(documents=tally.documents, rejected=tally.rejected) if told else None,
         columns=list(copied),
         id_column=copied.get("id"),
+        input_digest=input_digest,
         files=[card.File(path=f.path, sha256=f.sha256, rows=f.rows) for f in files],
         readme_sha256="0" * 64,  # until the README is rendered, from the rest of this card
         page_sha256=None,  # likewise

@@ -29,6 +29,7 @@ from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.errors import (
     InputError,
+    StageError,
     StoreUnavailable,
     WorkerLost,
     blamed,
@@ -36,18 +37,20 @@ from quietcorpus.transforms.errors import (
 )
 from quietcorpus.transforms.outages import outage
 from quietcorpus.transforms.reading.documents import Plan
+from quietcorpus.transforms.reading.sources import plan
 from quietcorpus.transforms.shards import Written, data_file
 from quietcorpus.transforms.staged import records_in, with_records
 
 from ..card.mechanism import stated
 from ..card.model import Card, LedgerEntry
+from ..environment.keys import configured_master_key
 from ..environment.version import (
     environment_digest,
     libraries,
     quietcorpus_version,
 )
 from ..jobs.job import Job
-from ..jobs.kind import Kind, asked, prepare
+from ..jobs.kind import UNASKED, Kind, asked, prepare
 from ..schema.spec import Spec
 from ..storage import files as storage
 from ..storage.claims import MASTER_KEY, Run
@@ -59,17 +62,17 @@ from .describe import kept
 _LOGGER = logging.getLogger("quietcorpus.release")
 
 
-def identify_run(spec: Spec, plan: Plan, kind: Kind, key: ReleaseKey) -> Run:
+def identify_run(spec: Spec, planned: Plan, kind: Kind, key: ReleaseKey) -> Run:
     """Return the run as a claim on the output identifies it; without the key, it reveals nothing.
 
     The key of its identity is bound to the corpus. Its other digests are of one key for all corpora
     of a master key, or none could say that it is the corpus that differs.
     """
     naming, place = key.naming(), {"release": spec.release, "output": spec.output}
-    corpus = plan.corpus_digest(spec.corpus)
+    corpus = planned.corpus_digest(spec.corpus)
     whole = asked(spec, kind) | {"corpus": corpus, "computing": kind.computing}
     # A later version adds keys to a spec, and fields to artefacts: what was not said is left out.
-    words = spec.model_dump(exclude_defaults=True, exclude={"accept"})
+    words = spec.model_dump(exclude_defaults=True, exclude=UNASKED)
     artefacts = [one.model_dump(exclude_defaults=True) for one in kind.artefacts]
     parts: dict[str, Value] = {
         MASTER_KEY: "",
@@ -98,6 +101,35 @@ def complete(spec: Spec) -> Card | None:
     if card is not None:
         Output(spec.output).tidy(spec.release)
     return card
+
+
+def input_digest(spec: Spec, planned: Plan, key: ReleaseKey) -> str:
+    """Return a keyed digest of the input's files, after one that tells the master key from others.
+
+    It tells nothing without the key, and nothing of other releases.
+    """
+    naming = key.naming()
+    corpus = planned.corpus_digest(spec.corpus)
+    of_key = naming.digest(claim="the key of an input", release=spec.release)
+    return of_key[:16] + naming.digest(claim="an input", release=spec.release, corpus=corpus)
+
+
+def is_input_changed(spec: Spec, card: Card) -> bool | None:
+    """Return whether the input's files are others than those of a release; None if unknown.
+
+    It is unknown without the release's master key, and where the input cannot be read any more.
+    """
+    if card.input_digest is None:
+        return None
+    try:
+        master, planned = configured_master_key(), plan(spec.corpus)
+    except (InputError, StageError):
+        return None
+    if master is None:
+        return None
+    key = ReleaseKey.derive(master, spec.release, planned.corpus_digest(spec.corpus))
+    found = input_digest(spec, planned, key)
+    return None if found[:16] != card.input_digest[:16] else found != card.input_digest
 
 
 def standing(spec: Spec) -> Card | None:

@@ -24,6 +24,7 @@ from quietcorpus.transforms.errors import (
     ClaimHeld,
     DeadlinePassed,
     InputError,
+    NoInput,
     NoisyOutcome,
     StageError,
     StoreUnavailable,
@@ -172,6 +173,7 @@ _T = TypeVar("_T")
 _REASONS: tuple[tuple[type[BaseException], Reason], ...] = (  # the first that fits
     (CapReached, "cap_reached"),
     (NoisyOutcome, "noisy_outcome"),
+    (NoInput, "no_input"),
     (InputError, "bad_input"),
     (ClaimHeld, "claimed"),
     (DeadlinePassed, "deadline"),
@@ -199,6 +201,7 @@ class Recorder:
         self._card: Card | None = None
         self._card_sha256: str | None = None
         self._outcome: Outcome = "failed"
+        self._input_changed: bool | None = None
         self._steps: dict[Step, float] = {}
         self._step: Step | None = None
         self.step("preparing")
@@ -249,9 +252,15 @@ class Recorder:
         self._outcome, self._card = "published", card
         self._card_sha256 = hashlib.sha256(card.to_json().encode()).hexdigest()
 
-    def existed(self, card: Card, output: str) -> None:
-        """Note the card of a release that was complete before."""
-        self._outcome, self._card = "existed", card
+    def existed(self, card: Card, output: str, input_changed: bool | None) -> None:
+        """Note the card of a release that was complete before; warn of an input that is another."""
+        self._outcome, self._card, self._input_changed = "existed", card, input_changed
+        if input_changed:
+            _LOGGER.warning(
+                "input.path: its files are not those of the release at %s: files were changed, "
+                "added or removed since; what is new is in no release, and takes another id",
+                output,
+            )
         self._card_sha256 = hashlib.sha256(storage.read_bytes(Output(output).card)).hexdigest()
 
     def end(self, error: BaseException | None) -> None:
@@ -293,6 +302,7 @@ class Recorder:
             began=self._began.isoformat(timespec="seconds"),
             seconds=seconds,
             steps=self._steps,
+            input_changed=self._input_changed,
             documents=counts.documents if counts else None,
             rejects=counts.rejected if counts else None,
             retries=Requests.repeated - self._repeated + self._of_workers.get("requests", 0),

@@ -10,7 +10,6 @@ from functools import cache
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.errors import InputError, NoisyOutcome, StageError
 from quietcorpus.transforms.reading.documents import Plan
-from quietcorpus.transforms.reading.sources import plan
 from quietcorpus.transforms.run_files import read_run_files
 from quietcorpus.transforms.shards import Written, make_shards, staged_content
 from quietcorpus.transforms.staged import FinishedShards
@@ -41,8 +40,9 @@ from ..storage.output import Output
 from ..storage.publishing import Staging
 from ..terminal.progress import Display, Numbers, Observer, Steps
 from . import existing
+from .arrival import arrived
 from .describe import Step, counts_are_told, describe
-from .existing import TRIES, identify_run, log_resumed, persistently, tried
+from .existing import TRIES, identify_run, input_digest, log_resumed, persistently, tried
 from .monitoring import (
     Build,
     check_files,
@@ -69,17 +69,21 @@ def release(
     on_progress: Callable[[Numbers], None] = lambda _: None,
     progress: bool = False,
     strict: bool = False,
+    wait_for_input: float = 0,
 ) -> Card:
     """Make and publish a release; raises InputError for anything that a person can fix.
 
     `on_publishing` is called just before the release is published: from then on it may exist;
     `on_step` at the beginning of each step before, and `on_progress` while a job runs. With
-    `strict`, InputError is also raised for what a run would else warn of before it begins.
+    `strict`, InputError is also raised for what a run would else warn of before it begins. An input
+    that is not there yet is waited for, `wait_for_input` minutes; then NoInput is raised.
     """
     existing.refuse_existing(spec)
     with Display("preparing", bar=progress):
         signing = configured_key(RELEASE_KEY)
-        kind, planned, weaknesses = prepare_run(spec, engine.workers, strict=strict)
+        kind, planned, weaknesses = prepare_run(
+            spec, engine.workers, strict=strict, wait_for_input=wait_for_input
+        )
         _probe(spec)
         foresee(spec, kind)
         check_columns(spec, kind, planned, strict=strict)
@@ -149,7 +153,9 @@ def _probe(spec: Spec) -> None:
         storage.probe("rejects.path", spec.rejects.path)
 
 
-def prepare_run(spec: Spec, workers: int, *, strict: bool) -> tuple[Kind, Plan, list[Weakness]]:
+def prepare_run(
+    spec: Spec, workers: int, *, strict: bool, wait_for_input: float = 0
+) -> tuple[Kind, Plan, list[Weakness]]:
     """Prepare the kind of a release and plan its reading; write nothing.
 
     Warns of weaknesses, and returns them as well. Raises InputError as `release` does.
@@ -159,7 +165,7 @@ def prepare_run(spec: Spec, workers: int, *, strict: bool) -> tuple[Kind, Plan, 
     weaknesses = [*of_key(configured_master_key()), *kind.weaknesses]
     refuse(weaknesses, spec.accept)
     _warn_or_refuse(weaknesses, kind.doubts, strict, spec.accept)
-    return kind, plan(spec.corpus), weaknesses
+    return kind, arrived(spec, kind, wait_for_input), weaknesses
 
 
 def check_columns(spec: Spec, kind: Kind, planned: Plan, *, strict: bool) -> None:
@@ -259,7 +265,8 @@ def _publish(
         created, counted = (held.created, held.on_the_card) if held else (place.created, None)
         weak = [one.said for one in (*weaknesses, *shown)]
         found = kind.found(written, files)
-        made = describe(spec, kind, files, tally, created, counted, weak, found)
+        own = input_digest(spec, job.plan, key) if configured_master_key() else None
+        made = describe(spec, kind, files, tally, created, counted, weak, found, own)
         check_opens(files, lambda file: staged_content(file, key))
         rows = page.first_rows(made.mechanism, files, lambda file: staged_content(file, key))
         made, texts = page.texts(made, rows, signing)

@@ -53,6 +53,42 @@ def check_kept(text: str, id_column: str | None, keep: Sequence[str]) -> None:
             raise of_key("keep", f"{shown(name)} reads like another of these names; rename one")
 
 
+class LeastSpec(Strict):
+    """The smallest input that is complete."""
+
+    documents: Annotated[
+        int | None,
+        Field(ge=1, description="their number, where Parquet states it and the release tells it"),
+    ] = None
+    files: Annotated[int | None, Field(ge=1, description="the number of files")] = None
+
+    @model_validator(mode="after")
+    def _of_something(self) -> LeastSpec:
+        if self.documents is None and self.files is None:
+            raise of_key("", "names no number; give documents or files")
+        return self
+
+
+class CompleteSpec(Strict):
+    """The conditions on which an input is complete; before, a run ends, or waits."""
+
+    marker: Annotated[
+        str | None,
+        Field(
+            pattern=r"^[A-Za-z0-9_.][A-Za-z0-9_.-]{0,127}$",
+            description="the name of a file that is written last, such as _SUCCESS, in the folder "
+            "that the path writes out",
+        ),
+    ] = None
+    at_least: Annotated[LeastSpec | None, Field(description="the smallest number")] = None
+
+    @model_validator(mode="after")
+    def _of_something(self) -> CompleteSpec:
+        if self.marker is None and self.at_least is None:
+            raise of_key("", "names no condition; give marker or at_least")
+        return self
+
+
 class InputSpec(Strict):
     """The location and the columns of the documents."""
 
@@ -81,6 +117,10 @@ class InputSpec(Strict):
             description="the backslash, for CSV files whose quotes it escapes; without it, quotes "
             "inside quoted fields are doubled"
         ),
+    ] = None
+    complete: Annotated[
+        CompleteSpec | None,
+        Field(description="when all of the input is there; a run of less ends with exit code 4"),
     ] = None
 
     @pydantic.field_validator("keep", mode="before")

@@ -95,6 +95,7 @@ _T = TypeVar("_T")
 
 _EXIT_BAD_INPUT = 2
 _EXIT_CAP_REACHED = 3  # to a schedule, this is its end, and no mistake of anybody's
+_EXIT_NO_INPUT = 4  # a schedule waits for it
 _EXIT_FAILURE = 1
 _EXIT_INTERRUPTED = 130  # neither bad input nor a failure: worth another try
 _LAST_SECONDS = 15
@@ -133,10 +134,12 @@ def guarded(run: Callable[[], _T], failure_note: Callable[[], str] = str) -> _T:
 
 def exit_code(error: BaseException) -> int:
     """Return the code with which a command ends that raises an error."""
-    from quietcorpus.transforms.errors import CapReached, InputError
+    from quietcorpus.transforms.errors import CapReached, InputError, NoInput
 
     if isinstance(error, CapReached):
         return _EXIT_CAP_REACHED
+    if isinstance(error, NoInput):
+        return _EXIT_NO_INPUT
     if isinstance(error, InputError):
         return _EXIT_BAD_INPUT
     return _EXIT_INTERRUPTED if isinstance(error, KeyboardInterrupt) else _EXIT_FAILURE

@@ -143,7 +143,7 @@ def test_a_release_with_a_ledger_until_its_cap(workspace: Workspace, collector: 
     ("changes", "events"),
     [
         ({"mechanism.epsilon": "many"}, []),
-        ({"input.path": "absent/*.jsonl"}, ["START", "FAIL"]),
+        ({"mechanism.vocabulary": {"public": "absent.txt"}}, ["START", "FAIL"]),
     ],
 )
 def test_a_refusal_is_told(

@@ -73,7 +73,7 @@ def test_a_release_with_a_ledger_until_its_cap(workspace: Workspace) -> None:
     ("changes", "reason", "release"),
     [
         ({"mechanism.epsilon": "many"}, "bad_spec", None),
-        ({"input.path": "absent/*.jsonl"}, "bad_input", "test"),
+        ({"input.text": "absent"}, "bad_input", "test"),
     ],
 )
 def test_a_refusal(

@@ -23,7 +23,7 @@ import orjson
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileMetadata, FileSystem
 from apache_beam.io.filesystems import FileSystems
 
-from ..errors import InputError, client_errors
+from ..errors import InputError, NoFiles, client_errors
 from ..outages import outage, status_of
 
 FORMATS = {
@@ -250,15 +250,15 @@ def _set_of(part: str) -> str:
     return f"[{'^' * negated}{inner}]"
 
 
-def _nothing(pattern: str, skipped: int) -> InputError:
+def _nothing(pattern: str, skipped: int) -> NoFiles:
     if skipped:
-        return InputError(
+        return NoFiles(
             f"input.path: {pattern} matches no file but {skipped:,} that are hidden or markers: a "
             "part of their name begins with `_` or `.`; write that character out to read them"
         )
     literal = pattern.replace("[", "[[]")
     hint = f"; if its brackets are parts of names, write {literal}" if "[" in pattern else ""
-    return InputError(f"input.path: no file matches {pattern}; check the path or the glob{hint}")
+    return NoFiles(f"input.path: no file matches {pattern}; check the path or the glob{hint}")
 
 
 def _tables_at(filesystem: FileSystem, folder: str) -> dict[str, str]:
