@@ -39,9 +39,9 @@ def own_neighbours(items: np.ndarray, places: np.ndarray) -> dict[str, float]:
     by_usearch = Index(ndim=32, metric="l2sq", dtype="f32")
     by_usearch.add(np.arange(len(items)), items, threads=1)
     found = {
-        "hnswlib": by_hnswlib.knn_query(vectors, k=1)[0][:, 0],
+        "hnswlib": by_hnswlib.knn_query(vectors, k=1, num_threads=1)[0][:, 0],
         "faiss": by_faiss.search(vectors, 1)[1][:, 0],
-        "usearch": by_usearch.search(vectors, 1).keys[:, 0],
+        "usearch": by_usearch.search(vectors, 1, threads=1).keys[:, 0],
     }
     return {library: float(np.mean(keys == places)) for library, keys in found.items()}
 

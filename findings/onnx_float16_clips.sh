@@ -4,8 +4,8 @@
 # Guess: `convert_float_to_float16` rounds each weight to the nearest number of float16; what is beyond 65,504 is infinite or 65,504, and
 #   what is below 6e-8 is 0.
 # Seen: weights are cut to 10,000 and, unless they are 0, raised to 1e-7: 20,000 and 65,000 become 10,000, and 1e-9 a number a hundred times
-#   as large. There is a warning that names the extremes. onnxruntime.transformers, which has a copy of the function, cuts at 65,504 and
-#   6e-8.
+#   as large. There is a warning that names the extremes; arguments of the function change them. onnxruntime.transformers, which has a copy
+#   of the function, cuts at 65,504 and 6e-8.
 # Met: halved encoders: masks of -65,504, token tables with outliers, counts and norms that are stored as weights. Which of the two copies a
 #   tool calls decides.
 # Exits with another status than 0 if the behaviour changes.

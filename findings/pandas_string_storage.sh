@@ -4,8 +4,8 @@
 # Guess: pandas 3 keeps text in Arrow if pyarrow is there, and in Python objects otherwise; methods of `str` give the same either way, which
 #   is Python's answer.
 # Seen: over all letters of Unicode, `upper`, `title`, `capitalize` and `swapcase` differ for some hundred letters ("ß" is upper-cased to
-#   "ẞ" by Arrow and to "SS" by Python), `isdigit` for hundreds of signs (½ is a digit by Arrow), `isnumeric`, `islower`, `isupper` and
-#   `istitle` for some dozens, and `lower` for a final sigma. `casefold`, `isalpha`, `len` agree.
+#   "ẞ" by Arrow and to "SS" by Python), `isdigit` for hundreds of signs (½ is a digit by Arrow), `isnumeric`, `islower` and `isupper` for
+#   dozens or more, and `lower` for a final sigma. `casefold`, `isalpha`, `len` agree.
 # Met: normalising words before a vocabulary is joined or counted: the words of a release made in a small image without pyarrow do not meet
 #   those of one made with it. `pd.StringDtype("python")` fixes the choice.
 # Exits with another status than 0 if the behaviour changes.

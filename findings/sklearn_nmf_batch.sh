@@ -3,9 +3,9 @@
 #
 # Guess: `transform` keeps the components fixed, so each row is a problem of its own: a document has one answer, alone or in a batch, to
 #   within rounding, as it has by `LatentDirichletAllocation.transform` and by NMF's other solver.
-# Seen: with `solver="mu"` (which Kullback-Leibler losses need) and by MiniBatchNMF, weights of a document change by up to several percent
-#   of the largest. The start is computed from the mean of the whole batch, and iterations stop by the error of the whole batch. With
-#   `solver="cd"` a row does not depend on its batch.
+# Seen: with `solver="mu"` (which Kullback-Leibler losses need) and by MiniBatchNMF, weights of a document change by up to 2 % of the
+#   largest. The start is computed from the mean of the whole batch, and iterations stop by the error of the whole batch. With `solver="cd"`
+#   a row does not depend on its batch.
 # Met: features of documents that are computed in shards of any size; anything that takes a document's vector for a function of that
 #   document, sensitivity bounds included.
 # Exits with another status than 0 if the behaviour changes.

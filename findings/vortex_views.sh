@@ -4,8 +4,8 @@
 # Guess: a column of strings comes back as strings, a dictionary as a dictionary, as from Parquet or Lance; and what Arrow reads, Arrow can
 #   filter and sort.
 # Seen: string, large_string and dictionaries come back as string_view. `take`, `filter`, `sort_by`, `group_by`, a comparison and
-#   `utf8_lower` raise ArrowNotImplementedError or ArrowTypeError, and so does `csv.write_csv`; `cast(pa.string())`, `unique` and writing
-#   Parquet work.
+#   `utf8_lower` raise ArrowNotImplementedError or ArrowTypeError, and `csv.write_csv` refuses them; `cast(pa.string())`, `unique` and
+#   writing Parquet work.
 # Met: corpora in new columnar formats that are read through Arrow: the program that filtered Parquet by an id stops at its first step. Cast
 #   on reading.
 # Exits with another status than 0 if the behaviour changes.

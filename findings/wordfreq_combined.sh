@@ -4,7 +4,7 @@
 # Guess: `zipf_frequency(word, "en") > 0` if and only if the word is in the list of that language; an unknown word, or an arbitrary number,
 #   has 0.
 # Seen: a string is split first, and its parts are combined: "harbour-master" and "555-123-4567" have frequencies above 0 and stand in no
-#   list. Digits are counted by their number only, and years have a model: 3023 is as known as a word of one in 10 million.
+#   list. Digits are counted by their number only, and years have a model: 3023 is as frequent as a word of one in 20 million.
 # Met: public vocabularies, or tests whether a word is public, by `word_frequency(...) > 0` instead of the list (`top_n_list`,
 #   `get_frequency_dict`): private numbers and compounds of private texts pass as public words.
 # Exits with another status than 0 if the behaviour changes.
