@@ -99,11 +99,13 @@ def schema() -> str:
 _PREFIX = "OPENLINEAGE__"
 _FILE = "openlineage.yml"
 _NAMESPACE = "OPENLINEAGE_NAMESPACE"
+_NOT_DISABLED = {"", "0", "false", "no", "off"}
 
 
 def is_asked() -> bool:
     """Return whether the environment or a file says where events go."""
-    if os.environ.get("OPENLINEAGE_DISABLED", "").strip().lower() == "true":
+    # The client itself takes "true" alone for a yes: with 1, it sends (1.54).
+    if os.environ.get("OPENLINEAGE_DISABLED", "").strip().lower() not in _NOT_DISABLED:
         return False
     if os.environ.get("OPENLINEAGE_URL") or os.environ.get("OPENLINEAGE_CONFIG"):
         return True

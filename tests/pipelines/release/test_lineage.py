@@ -33,12 +33,17 @@ def _unset(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ({"OPENLINEAGE__TRANSPORT__TYPE": "http"}, True),
         ({"OPENLINEAGE_NAMESPACE": "production"}, False),
         (URL | {"OPENLINEAGE_DISABLED": "True"}, False),
+        (URL | {"OPENLINEAGE_DISABLED": " 1"}, False),
+        (URL | {"OPENLINEAGE_DISABLED": "yes"}, False),
+        (URL | {"OPENLINEAGE_DISABLED": "False"}, True),
+        (URL | {"OPENLINEAGE_DISABLED": "0"}, True),
     ],
 )
 def test_the_standard_environment_asks(
     monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], asked: bool
 ) -> None:
-    # Kills: events that are printed because nobody said where to send them.
+    # Kills: events that are printed without a place to send them to, and a "1" that disables
+    # nothing, as it does for the client alone.
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert lineage.is_asked() is asked
