@@ -15,7 +15,12 @@ from apache_beam.pvalue import TaggedOutput
 
 from quietcorpus.indexes.tokens.letters import are_clauses
 from quietcorpus.indexes.tokens.tokenizers import ICU_WORDS_NAME, Tokenizer
-from quietcorpus.indexes.tokens.vocabulary import Vocabulary, VocabularyError, document_frequencies
+from quietcorpus.indexes.tokens.vocabulary import (
+    PhraseVocabulary,
+    Vocabulary,
+    VocabularyError,
+    document_frequencies,
+)
 from quietcorpus.mechanisms.bags.histogram import Counts, ThresholdedVocabulary
 from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
@@ -273,11 +278,16 @@ class _Number(beam.DoFn):
 
 
 def number_terms(
-    terms: Iterable[str], threshold: int, tokenizer: Tokenizer, named: str
+    terms: Iterable[str],
+    threshold: int,
+    tokenizer: Tokenizer,
+    named: str,
+    *,
+    phrases: bool = False,
 ) -> Vocabulary:
     """Return the released terms as a vocabulary; raises NoisyOutcome if there are none.
 
-    `named` begins the error.
+    `named` begins the error. Terms may be `phrases`, with a space between two words.
     """
     listed = sorted(terms)
     if not listed:
@@ -286,7 +296,7 @@ def number_terms(
             "epsilon or delta, or give a public list"
         )
     refuse_clauses(listed, tokenizer)
-    return Vocabulary(listed, tokenizer)
+    return (PhraseVocabulary if phrases else Vocabulary)(listed, tokenizer)
 
 
 def vocabulary_table(vocabulary: Vocabulary, weights: Counts | None) -> pa.Table:

@@ -167,6 +167,29 @@ class Vocabulary:
         return Terms(*_find(*buffers, *tables(not self.tokenizer.is_first), *self._table))
 
 
+class PhraseVocabulary(Vocabulary):
+    """A vocabulary of words, and of phrases: several words with a space between two.
+
+    Phrases are no tokens, so `look_up` and `find` return words alone.
+    """
+
+    def _refuse_unreachable_terms(self, tokens: Tokens) -> None:
+        listed = {word for term in self.terms.to_pylist() for word in term.split(" ")}
+        words = pa.array(sorted(listed), pa.large_string())
+        if pc.any(pc.equal(words, "")).as_py():
+            raise VocabularyError("holds a phrase with an empty word; put one space between two")
+        Vocabulary(words, self.tokenizer)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PhraseVocabulary, (self.terms.to_pylist(), self.tokenizer)
+
+    @cached_property
+    def of_lengths(self) -> list[pa.Array]:
+        """Return the terms of one word, of two, ..., each in the order of their numbers."""
+        spaces = pc.count_substring(self.terms, " ").to_numpy()
+        return [self.terms.filter(pa.array(spaces == n)) for n in range(spaces.max() + 1)]
+
+
 def is_reachable(terms: pa.Array, tokens: Tokens, tokenizer: Tokenizer) -> npt.NDArray[np.bool_]:
     """Return whether each term (large_string), given its tokens, is its own one and only token."""
     reachable: npt.NDArray[np.bool_] = np.diff(tokens.offsets) == 1

@@ -96,7 +96,11 @@ VOCABULARY_FORMAT = FileFormat(
 
 
 def misfit_of(
-    rows: pa.Table, vocabulary: Mapping[str, Any], tokenizer: str, below: float | None
+    rows: pa.Table,
+    vocabulary: Mapping[str, Any],
+    tokenizer: str,
+    below: float | None,
+    longest: int = 1,
 ) -> str | None:
     """Return the fault of the rows of a vocabulary; None if there is none.
 
@@ -105,14 +109,20 @@ def misfit_of(
         vocabulary: the mechanism's block; a private one is in ascending order.
         tokenizer: the description on the card of the rule that finds terms.
         below: how far below zero noise takes a count, at most; None if there are no counts.
+        longest: the number of words of the longest phrases.
     """
     if not np.array_equal(rows["term_id"].to_numpy(), np.arange(len(rows))):
         return "term_id is not the number of the row"
     terms = rows["term"].cast(pa.large_string()).combine_chunks()
     if pc.count_distinct(terms).as_py() != len(rows) or pc.any(pc.equal(terms, "")).as_py():
         return "a term is empty, or stands twice"
-    if not are_tokens(terms, tokenizer):
-        return "a term is not a word that the tokenizer finds"
+    words = terms if longest == 1 else _words_of(terms.to_pylist(), longest)
+    if words is None or not are_tokens(words, tokenizer):
+        return (
+            "a term is not a word that the tokenizer finds"
+            if longest == 1
+            else "a term is not a word that the tokenizer finds, nor a phrase of other terms"
+        )
     if "private" in vocabulary and pc.any(pc.less(terms[1:], terms[:-1])).as_py():
         return "its terms are not in ascending order"
     known = rows["weight"].drop_null()
@@ -121,6 +131,17 @@ def misfit_of(
     ):
         return "weight is not the count of a histogram, or one was not released"
     return None
+
+
+def _words_of(terms: Sequence[str], longest: int) -> pa.Array | None:
+    """Return the words of phrases; None unless each phrase is of chosen ones, and not too long."""
+    known = set(terms)
+    for term in terms:
+        words = term.split(" ")
+        shorter = (" ".join(words[1:]), " ".join(words[:-1])) if len(words) > 1 else ()
+        if len(words) > longest or not known.issuperset(shorter):
+            return None
+    return pa.array([term for term in terms if " " not in term], pa.large_string())
 
 
 AT_ONCE = 1 << 24

@@ -137,6 +137,25 @@ def test_a_private_vocabulary_has_the_words_of_many_users(workspace: Workspace) 
     qc.verify(str(workspace.output))
 
 
+def test_phrases_that_many_users_write(workspace: Workspace) -> None:
+    # Kills: phrases without counts or with those of words, a file that `verify` refuses or whose
+    # broken phrases it accepts, rounds that the card does not charge.
+    authors = [f"u{number}" for number in range(USERS)]
+    texts = ["the quick brown fox", "brown quick the"] * (USERS // 2)
+    workspace.parquet({"text": texts, "author": authors}, row_group_size=50)
+    private = {"epsilon": 40, "delta": 5e-5, "words": 6, "ngrams": [1, 3]}
+    found = released(workspace, epsilon=80, vocabulary={"private": private})
+    words, pairs = {"the", "quick", "brown", "fox"}, {"the quick", "quick brown", "brown fox"}
+    other = {"brown quick", "quick the"}
+    threes = {"the quick brown", "quick brown fox", "brown quick the"}
+    assert found.keys() == words | pairs | other | threes
+    assert all(
+        abs(own - USERS / 2) < USERS / 10 for term, own in found.items() if term not in words
+    )
+    qc.verify(str(workspace.output))
+    assert "is a phrase" in (workspace.output / "README.md").read_text()
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -88,8 +88,10 @@ def terms_in(
     `levels` has the chosen terms of one word, of two, ..., each ascending. Returns the number of
     the term that begins at each token, int64, or -1; the names of all; and a digest of each.
     """
-    assert texts.words is not None
     found, names = texts.tokens.astype(np.int64), texts.words
+    if names is None:  # of a public list, in which nobody chooses; or of a shard without users
+        assert not len(texts)
+        names = pa.array([], pa.large_string())
     hashes = hashes_of(names)
     for level, chosen in enumerate(levels, 2):
         places = places_in(chosen, names)
@@ -352,10 +354,13 @@ class _Number(beam.DoFn):
 
     def __init__(self, selection: TermSelection, tokenizer: Tokenizer, named: str) -> None:
         self._threshold = min(choice.threshold for _, choice in selection.rounds)
+        self._phrases = selection.levels > 1
         self._tokenizer = tokenizer
         self._named = named
 
     @redacted
     def process(self, *chosen: Chosen) -> Iterator[Vocabulary]:
         terms = itertools.chain.from_iterable(chosen)
-        yield number_terms(terms, self._threshold, self._tokenizer, self._named)
+        yield number_terms(
+            terms, self._threshold, self._tokenizer, self._named, phrases=self._phrases
+        )

@@ -33,8 +33,8 @@ from .shards import every_shard
 from .texts import UserDocuments, UserTexts, read_users
 from .users import BoundedUsers
 
-_TOKENS_HELD = 1 << 24
-WORDS_A_SHARD = 1 << 22
+_TOKENS_HELD = 1 << 22
+WORDS_A_SHARD = 1 << 21
 _PLAIN = CompressionTypes.UNCOMPRESSED
 
 
@@ -207,7 +207,8 @@ class _ReadSplit(beam.DoFn):
             if size > _TOKENS_HELD:
                 self._keep(held, pieces, key)
                 size = 0
-        self._keep(held, pieces, key)
+        if held:
+            self._keep(held, pieces, key)
         self._rejects.write(seen.rejects, split.name)
         yield from ((shard, (own, (split.number,))) for shard, own in enumerate(pieces))
         yield from seen.outputs()

@@ -9,7 +9,7 @@ import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 
-from quietcorpus.indexes.tokens.vocabulary import Vocabulary
+from quietcorpus.indexes.tokens.vocabulary import PhraseVocabulary, Vocabulary
 from quietcorpus.mechanisms.bags.histogram import Counts
 from quietcorpus.mechanisms.encoding import Value
 from quietcorpus.mechanisms.keystream import Keystream, ReleaseKey
@@ -18,7 +18,8 @@ from quietcorpus.mechanisms.users.word_counts import WordCounts
 from ..errors import redacted
 from ..sums import require_all
 from .clipped_sums import Cells, NoisyTextSums, TextSums
-from .texts import UserTexts
+from .term_rounds import terms_in
+from .texts import UserTexts, places_in
 from .user_shards import Shard, ShardPlan
 
 
@@ -43,14 +44,23 @@ class UserCounts(TextSums):
         self, texts: UserTexts, vocabulary: Vocabulary
     ) -> tuple[Cells, Cells, npt.NDArray[np.float64]]:
         size = len(vocabulary)
-        numbers = texts.numbers_in(vocabulary.terms)
-        pairs = np.sort((texts.owners * size + numbers)[numbers >= 0])
+        found = numbers_of_terms(texts, vocabulary)
+        pairs = np.sort(np.concatenate([(texts.owners * size + own)[own >= 0] for own in found]))
         first = np.flatnonzero(np.diff(pairs, prepend=-1))
         owners, cells = np.divmod(pairs[first], size)
         return owners, cells, self.bound.values(np.diff(first, append=len(pairs)))
 
     def cells_of(self, size: int) -> int:
         return size
+
+
+def numbers_of_terms(texts: UserTexts, vocabulary: Vocabulary) -> Iterator[Cells]:
+    """Yield the number of the word that begins at each token, int64 or -1; then of each phrase."""
+    yield texts.numbers_in(vocabulary.terms)
+    levels = vocabulary.of_lengths if isinstance(vocabulary, PhraseVocabulary) else []
+    for length in range(1, len(levels)):
+        found, names, _ = terms_in(texts, levels[:length])
+        yield np.append(places_in(vocabulary.terms, names), -1)[found]
 
 
 class NoisyWordCounts(beam.PTransform):

@@ -85,7 +85,7 @@ class ReleaseUserHistogram(OfVocabulary):
             release: the id of the release.
             delta: well below 1 / users, or 1 / documents.
             vocabulary: `{"public": PATH}`, or `{"private": {"epsilon": ..., "delta": ...,
-                "words": ..., "policy": ...}}`.
+                "words": ..., "policy": ..., "ngrams": ...}}`.
             user: the field that names a row's user, a string, bytes or a number; a row whose user
                 is null or "" contributes nothing.
             users: about how many users there are, a public number.

@@ -105,17 +105,34 @@ class UserHistogramMechanism(Mechanism):
         """Return the modules with the proofs of its noise."""
         private = "private" in self.vocabulary
         chosen = ("users/adaptive_selection", "users/user_vocabulary") if private else ()
+        if self.longest > 1:
+            chosen = ("users/phrases", *chosen)
         return ("users/word_counts", "users/clipped_sum", *chosen, "noise/gaussian")
 
     @property
+    def longest(self) -> int:
+        """Return the number of words of the longest phrases."""
+        found: int = (self.vocabulary.get("private") or {"ngrams": [1, 1]})["ngrams"][1]
+        return found
+
+    @property
     def notes(self) -> list[str]:
-        """Return the README's note on what a count is of."""
+        """Return the README's notes on what a count is of, and on phrases."""
         bound = ContributionsSpec.model_validate(self.contributions)
         times = "once" if bound.weight == 1 else f"up to {bound.weight:,} times"
         return [
             f"A weight is a sum over {self.units[1]}: each counts a word {times}, and counts less "
             f"of each if that is more than {bound.items:,} words would be in full. Noise of a "
-            f"standard deviation of {self.deviation:,.4g} is on every weight."
+            f"standard deviation of {self.deviation:,.4g} is on every weight.",
+            *(
+                [
+                    f"A term of up to {self.longest} words, with a space between two, is a phrase, "
+                    "and counts like a word. All its words are terms, too, and all shorter phrases "
+                    "in it."
+                ]
+                if self.longest > 1
+                else []
+            ),
         ]
 
     def limits(
@@ -157,7 +174,7 @@ class UserHistogramMechanism(Mechanism):
     def misfit(self, name: str, rows: pa.Table, tables: Mapping[str, pa.Table]) -> str | None:
         """Return the fault of the words' rows; None if there is none."""
         least = within_deviations(self.deviation) + 1  # a count is rounded
-        return misfit_of(rows, self.vocabulary, self.tokenizer, least)
+        return misfit_of(rows, self.vocabulary, self.tokenizer, least, self.longest)
 
     def charged(self, stages: Sequence[Any]) -> Concentrated | None:
         """Return what a filter charges for the noise of counts, and the vocabulary."""
@@ -169,7 +186,8 @@ class UserHistogramMechanism(Mechanism):
         if private is None:
             return own
         cost = Fraction(stages[0].epsilon_exact), Fraction(stages[0].delta_exact)
-        return own + TermSelection(private["words"], *cost, private["policy"]).concentrated
+        given = private["policy"], private["ngrams"][1]
+        return own + TermSelection(private["words"], *cost, *given).concentrated
 
 
 _OF_RUNS = (

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import (
+    BeforeValidator,
     ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
@@ -30,10 +31,11 @@ from ...schema.blocks import (
     user_columns,
 )
 from ...schema.mechanism import MechanismSpec
-from ...schema.values import Column, Count, Delta, Epsilon, Strict, at_most, of_key
+from ...schema.values import Column, Count, Delta, Epsilon, Strict, at_most, of_key, of_value
 
 MOST_TOKENS = 10_000  # of a user: a worker holds all of a user's words in memory
 MOST_ITEMS, MOST_WEIGHT = 10_000, 1_000
+MOST_NGRAMS = 5
 
 
 class UserLevelSpec(MechanismSpec):
@@ -108,6 +110,19 @@ def _not_more(given: Fraction, spent: Fraction, name: str) -> str:
     )
 
 
+def _from_words(given: object) -> object:
+    """Check the lengths of phrases, which grow from chosen words."""
+    if given == (1, 1):
+        return given
+    whole = isinstance(given, list) and len(given) == 2 and all(type(n) is int for n in given)
+    if not whole or given[0] != 1 or not 1 <= given[1] <= MOST_NGRAMS:  # type: ignore[index]
+        raise of_value(
+            f"is not allowed; give [1, n] for phrases of up to n words, at most {MOST_NGRAMS}: a "
+            "phrase grows from words that were chosen"
+        )
+    return tuple(given)  # type: ignore[arg-type]
+
+
 class PrivateTerms(PrivateUserVocabulary):
     """The terms that users' words choose."""
 
@@ -119,6 +134,14 @@ class PrivateTerms(PrivateUserVocabulary):
             "users"
         ),
     ] = "adaptive"
+    ngrams: Annotated[
+        tuple[int, int],
+        BeforeValidator(_from_words),
+        Field(
+            description="`[1, 3]` chooses phrases of two and three words as well as words; each "
+            "word more divides the budget once more"
+        ),
+    ] = (1, 1)
 
 
 class TermsSpec(UserVocabularySpec):

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from quietcorpus.evaluation.attacks.tradeoff import Normals
 from quietcorpus.evaluation.attacks.user_membership import SumsAttack
 from quietcorpus.evaluation.results import Observation, fresh_attack
-from quietcorpus.indexes.tokens.vocabulary import Vocabulary
+from quietcorpus.indexes.tokens.vocabulary import PhraseVocabulary
 from quietcorpus.mechanisms.bags.histogram import Counts
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.reading.documents import Documents
@@ -47,7 +47,7 @@ class UserHistogramStudy(Study):
         self._kind = kind = _prepared(studied.described)
         table = storage.read_table(f"{studied.release}/{VOCABULARY}")
         self._terms: list[str] = table["term"].to_pylist()
-        self._vocabulary = Vocabulary(self._terms, tokenizer_of_card(studied.card.mechanism))
+        self._vocabulary = PhraseVocabulary(self._terms, tokenizer_of_card(studied.card.mechanism))
         self._key, sample = ReleaseKey.fresh(), studied.sample
         whole = self._gathered(sample.all_documents(), _ALL)
         self._exact = np.zeros(len(self._terms), np.int64)

@@ -127,10 +127,11 @@ def of_weights(corpus: UserCorpus, number: int) -> UserChanges:
 
     def run(corpora: Corpora) -> list[list[Change]]:
         sums = _weighed(corpus, number, corpora)
-        cases = zip(*(_words_by_case(rows) for rows in corpora), strict=True)
-        every = [sorted(set().union(*case)) for case in cases]
+        prefixes = [letters(case, CASE).encode() for case in range(len(corpora[0]))]
+        terms = sorted(set().union(*sums))
+        every = [[term for term in terms if term.startswith(own)] for own in prefixes]
         return [
-            [np.array([own.get(word.encode(), 0) for word in words], np.int64) for words in every]
+            [np.array([own.get(term, 0) for term in some], np.int64) for some in every]
             for own in sums
         ]
 

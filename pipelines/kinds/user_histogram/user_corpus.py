@@ -193,7 +193,9 @@ class ShardedUsers(UserCorpus):
     @classmethod
     def _selection_of(cls, private: PrivateUserVocabulary) -> UserVocabulary | TermSelection:
         assert isinstance(private, PrivateTerms)
-        return TermSelection(private.words, private.epsilon, private.delta, private.policy)
+        return TermSelection(
+            private.words, private.epsilon, private.delta, private.policy, private.ngrams[1]
+        )
 
     @property
     def choice(self) -> TermSelection | None:

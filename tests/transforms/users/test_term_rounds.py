@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -94,7 +95,7 @@ def _low_caps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(AdaptiveRound, "cap", least)
 
 
-@pytest.mark.parametrize(("policy", "levels"), [("gaussian", 1), ("adaptive", 1)])
+@pytest.mark.parametrize(("policy", "levels"), [("gaussian", 1), ("adaptive", 1), ("adaptive", 3)])
 def test_shards_choose_what_memory_chooses(
     policy: Any, levels: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,9 +105,13 @@ def test_shards_choose_what_memory_chooses(
     selection = TermSelection(6, *BUDGET, policy, levels)
     key, found = ReleaseKey(os.urandom(32)), documents(120)
     expected = in_memory(found.bounded(USERS.tokens), selection, key)
-    assert 4 < len(expected) < 50
+    assert 4 < len(expected) < 200
+    assert max(term.count(" ") for term in expected) == levels - 1
     assert chosen(shards_of(found, 1), selection, key) == expected
     assert chosen(shards_of(found, 7)[::-1], selection, key, bundle_repeat=1) == expected
+    low = replace(found, users=found.users >> np.uint64(3))  # most shards have no users
+    expected = in_memory(low.bounded(USERS.tokens), selection, key)
+    assert chosen(shards_of(low, 7), selection, key) == expected
     others = (in_memory(found.bounded(40), selection, ReleaseKey.fresh()) for _ in range(9))
     assert any(own != expected for own in others)
 

@@ -9,16 +9,17 @@ from typing import Any
 
 import apache_beam as beam
 import numpy as np
+import pyarrow as pa
 import pytest
 from running import run
 
-from quietcorpus.indexes.tokens.vocabulary import Vocabulary
+from quietcorpus.indexes.tokens.vocabulary import PhraseVocabulary, Vocabulary
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.mechanisms.users.clipped_sum import STEPS, ClippedSum, clipped, dither
 from quietcorpus.mechanisms.users.word_counts import WordCounts
 from quietcorpus.transforms.sums import OfParts
 from quietcorpus.transforms.users import clipped_sums
-from quietcorpus.transforms.users.texts import UserDocuments
+from quietcorpus.transforms.users.texts import UserDocuments, UserTexts
 from quietcorpus.transforms.users.user_shards import InEngine, ShardPlan
 from quietcorpus.transforms.users.users import BoundedUsers
 from quietcorpus.transforms.users.word_counts import NoisyWordCounts, UserCounts
@@ -140,3 +141,30 @@ def test_another_bound_has_other_noise() -> None:
     drawn = [replace(COUNTING, bound=own).noised(none, WORDS, key) for own in bounds]
     assert (drawn[0] != drawn[1]).mean() > 0.9
     assert (drawn[0] != drawn[2]).mean() > 0.9
+
+
+def test_phrases_are_counted_where_they_are_written() -> None:
+    # Kills: phrases across texts or users, words of a phrase in another order, a phrase that counts
+    # for its words or beyond the weight, numbers of one length for those of another.
+    terms = pa.array(["alpha", "beta", "gamma"], pa.large_string())
+    tokens = np.array([0, 1, 0, 1, 0, 1, 2, 0, 1, 2, 1, 0, 1], np.int32)
+    last = np.zeros(13, np.bool_)
+    last[[3, 7, 10, 12]] = True  # a text of the first user ends where the second's begins
+    users = np.arange(4, dtype=np.uint64)
+    texts = UserTexts(users, np.zeros(2, np.int32), np.array([0, 11, 13]), tokens, last, terms)
+    listed = [
+        "alpha",
+        "alpha beta",
+        "alpha beta gamma",
+        "beta",
+        "beta alpha",
+        "beta gamma",
+        "gamma",
+    ]
+    owners, cells, values = COUNTING.cells(texts, PhraseVocabulary(listed))
+    found = zip(owners.tolist(), cells.tolist(), np.rint(values * 6).tolist(), strict=True)
+    assert [(own, listed[cell], count) for own, cell, count in found] == [
+        *[(0, "alpha", 2), (0, "alpha beta", 2), (0, "alpha beta gamma", 1), (0, "beta", 2)],
+        *[(0, "beta alpha", 1), (0, "beta gamma", 2), (0, "gamma", 2)],
+        *[(1, "alpha", 1), (1, "alpha beta", 1), (1, "beta", 1)],
+    ]

@@ -60,6 +60,18 @@ def test_the_key_tells_the_unit() -> None:
         ({"delta": 1e-8}, r"mechanism\.delta: 1e-08 is not more than the 1e-07 that the private"),
         ({"contributions": {"items": 0}}, r"mechanism\.contributions\.items: .*positive whole"),
         ({"contributions": {"items": 20_000}}, r"mechanism\.contributions\.items: .*10,?000"),
+        (
+            {"vocabulary": {"private": PRIVATE["private"] | {"ngrams": [2, 3]}}},
+            r"mechanism\.vocabulary\.private\.ngrams: .*is not allowed; give \[1, n\] for phrases",
+        ),
+        (
+            {"vocabulary": {"private": PRIVATE["private"] | {"ngrams": 3}}},
+            r"mechanism\.vocabulary\.private\.ngrams: .*is not allowed; give \[1, n\] for phrases",
+        ),
+        (
+            {"vocabulary": {"private": PRIVATE["private"] | {"policy": "greedy"}}},
+            r"mechanism\.vocabulary\.private\.policy: .*gaussian.*adaptive",
+        ),
         ({"contributions": {"words": 9}}, r"mechanism\.contributions\.words: belongs in `voc"),
         ({"contributions": {"terms": 9}}, r"mechanism\.contributions\.terms: unknown key"),
         ({"user": "text"}, r"mechanism\.user: 'text' is the text; name the column of users"),
