@@ -190,7 +190,6 @@ def costs(folder: Path, epsilons: list[int]) -> Iterator[str]:
 
 
 def main() -> None:
-    """Measure what is not measured yet, and print the tables in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", required=True, type=Path, help="a folder: the reviews")
     parser.add_argument("--glove", required=True, type=Path)

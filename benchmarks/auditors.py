@@ -310,7 +310,6 @@ def table(mine: dict[str, tuple[Found, float]], folder: Path) -> None:
 
 
 def main() -> None:
-    """Draw, run the peers that are asked for, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, help="a folder: the reviews, for membership")
     parser.add_argument("--folder", type=Path, required=True)

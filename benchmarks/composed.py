@@ -30,7 +30,6 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 def main() -> None:
-    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--corpus", required=True, type=Path)
     parser.add_argument("--index", required=True, type=Path)

@@ -101,7 +101,6 @@ def cases(folder: Path) -> list[Case]:
 
 
 def main() -> None:
-    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", required=True, type=Path)
     parser.add_argument("--glove", required=True, type=Path)

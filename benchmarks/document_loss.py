@@ -59,7 +59,6 @@ def solved(of: Callable[[float], float], high: float) -> float:
 
 
 def main() -> None:
-    """Print both tables."""
     print(f"{DIMENSIONS} dimensions, delta = 10^-6, {DRAWS:,} draws of noise a line")
     print(f"{'epsilon':>7} {'d':>2} {'words':>5} {'worst':>7} {'bound':>9}  simulated")
     for epsilon, distance, words, towards in CASES:

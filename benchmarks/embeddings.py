@@ -217,7 +217,6 @@ def on_ray(corpus: Corpus) -> None:
 
 
 def main() -> None:
-    """Print the tables, and save the plot."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--texts", required=True)
     parser.add_argument("--user", required=True)

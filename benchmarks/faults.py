@@ -45,7 +45,6 @@ SPECULATIVE = (
 
 
 def main() -> None:
-    """Break everything, one after another, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--corpus", required=True, help="Parquet with a column `text`")
     parser.add_argument("--copies", type=int, default=3, help="how often the corpus is repeated")

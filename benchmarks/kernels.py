@@ -26,7 +26,6 @@ RATE = Fraction(1, 2)
 
 
 def main() -> None:
-    """Print the table."""
     stream = ReleaseKey.derive(os.urandom(32), "benchmark", b"").stage("documents", 1)
     addresses = stream.addresses("corpus", range(DOCUMENTS), [b"text"] * DOCUMENTS)
     print("| kernel, one core | measured | goal |\n|---|---|---|")

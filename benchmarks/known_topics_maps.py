@@ -126,7 +126,6 @@ def table(runs: list[dict[str, float]]) -> str:
 
 
 def main() -> None:
-    """Measure what is not measured yet, and print the table in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--draws", type=int, default=20)
     parser.add_argument("--output", type=Path, help="a Markdown file with a section for it")

@@ -50,7 +50,6 @@ mechanism:
 
 
 def main() -> None:
-    """Print a row for each number of shards and each place."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--shards", type=int, nargs="*", default=[1_000, 10_000, 100_000])
     parser.add_argument("--s3", type=int, nargs="*", default=[1_000, 10_000])

@@ -202,7 +202,6 @@ def table(figures: list[Any], better: dict[str, list[Any]], given: argparse.Name
 
 
 def main() -> None:
-    """Measure what is not measured yet, and print the table in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", required=True, type=Path, help="a folder: the complaints")
     parser.add_argument("--glove", required=True, type=Path)

@@ -63,7 +63,6 @@ mechanism:
 
 
 def main() -> None:
-    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--corpus", required=True, type=Path)
     parser.add_argument("--documents", type=int, default=1_000_000)

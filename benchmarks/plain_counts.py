@@ -27,6 +27,8 @@ WORDS = r"\p{L}+(?:'\p{L}+)*"
 INPUT = {"plain": "", "an id": ", id: id", "an id and a kept label": ", id: id, keep: [product]"}
 MECHANISMS = {
     "histogram": "kind: histogram, precision: 10, epsilon: 1",
+    "histogram of documents": "kind: histogram, unit: document, documents: 100000, epsilon: 1, "
+    "delta: 1.0e-6",
     "bag-of-words": "kind: bag-of-words, precision: 10, epsilon: 5, histogram_epsilon: 0.5, "
     "compression: {method: frequency, size: 100}",
 }
@@ -61,7 +63,6 @@ PLAIN = {
 
 
 def main() -> None:
-    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--corpus", required=True, type=Path)
     parser.add_argument("--documents", type=int, default=100_000)
@@ -77,7 +78,7 @@ def main() -> None:
         f"{kind}, {name}{version}": partial(released, command, kind, columns, vocabulary)
         for kind in MECHANISMS
         for name, columns in INPUT.items()
-        if kind != "histogram" or "keep" not in columns
+        if kind == "bag-of-words" or "keep" not in columns
         for version, command in versions.items()
     }
     runs |= {name: partial(counted, code, vocabulary) for name, code in PLAIN.items()}

@@ -41,7 +41,6 @@ BATCH = 32
 
 
 def main() -> None:
-    """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--reviews", required=True)
     parser.add_argument("--candidates", required=True)

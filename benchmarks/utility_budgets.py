@@ -156,7 +156,6 @@ def _stream(name: str, draw: int) -> Keystream:
 
 
 def main() -> None:
-    """Print a table of means over draws, with 95 % intervals (Student's t)."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--method", choices=METHODS, default="cooccurrence")
     parser.add_argument("--users", type=int, default=40_000)

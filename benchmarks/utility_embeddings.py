@@ -313,7 +313,6 @@ def score_once(
 
 
 def main() -> None:
-    """Measure what is not measured yet, and write the table and the plot."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--data", required=True, choices=COLUMNS)
     parser.add_argument("--texts", required=True)

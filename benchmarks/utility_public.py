@@ -349,7 +349,6 @@ def places(description: str | None) -> tuple[Path, Path]:
 
 
 def main() -> None:
-    """Measure what is not measured yet, and print the tables."""
     data, folder = places(__doc__)
     scores = Scores(folder / "scores.json")
     measure(*prepare(data, folder), folder, scores)

@@ -252,7 +252,6 @@ def attacked(report: Path, measures: tuple[str, ...]) -> str:
 
 
 def main() -> None:
-    """Measure what is not measured yet, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", required=True, type=Path, help="a folder: the reviews")
     parser.add_argument("--glove", required=True, type=Path)

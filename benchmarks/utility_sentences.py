@@ -182,7 +182,6 @@ class Experiment:
 
 
 def main() -> None:
-    """Measure what is not measured yet; write the tables and the plot."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", required=True, type=Path, help="a folder: reviews")
     parser.add_argument("--words", help="a word index, for Madlib")

@@ -269,7 +269,6 @@ def prepared(description: str) -> Iterator[tuple[str, Corpus, Path, argparse.Nam
 
 
 def main() -> None:
-    """Measure what is not measured yet, and print the tables."""
     for name, corpus, folder, given in prepared(str(__doc__)):
         variants = compared(folder, given.encoder)
         release(name, corpus, folder, given.encoder)

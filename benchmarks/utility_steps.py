@@ -61,7 +61,6 @@ def table(results: Results) -> str:
 
 
 def main() -> None:
-    """Train what is not trained yet; write the plot, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--reviews", required=True)
     parser.add_argument("--glove", required=True)

@@ -54,7 +54,6 @@ SAMPLE = 300  # reviews, to match by the share of unchanged words
 
 
 def main() -> None:
-    """Measure what is not measured yet, and write the table and the plot."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--reviews", required=True)
     parser.add_argument("--index", required=True)

@@ -43,7 +43,6 @@ PEER_WORDS = 40
 
 
 def main() -> None:
-    """Print the tables."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--glove", required=True, help="300-d vectors, word2vec text")
     parser.add_argument("--wide", help="100-d vectors of 341k words, .npz")
