@@ -221,7 +221,7 @@ def _author_named(found: Findings) -> Iterator[Advice]:
         yield (
             f"The author is named for {value:.1%} of the documents by authors of many.",
             f"{_sentence(_hide_more(found))} To protect all of a user's documents together, name "
-            "`mechanism.user` in `kind: public-texts` or `kind: word-embeddings`.",
+            "`mechanism.user` in `kind: histogram`, `public-texts` or `word-embeddings`.",
         )
 
 
