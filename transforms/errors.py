@@ -18,7 +18,7 @@ from pathlib import Path, PurePath
 from typing import Any, ParamSpec, TypeVar
 from unicodedata import category, normalize
 
-from .outages import outage
+from .outages import outage, rejected
 
 _HIDDEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 """Control characters, formats that turn a text's direction round or are not seen, characters that
@@ -119,6 +119,10 @@ class Unavailable(StageError):
 
 class StoreUnavailable(Unavailable):
     """A store or a service that does not answer, or answers that it is out of order."""
+
+
+class CredentialsRejected(Unavailable):
+    """Credentials that a store rejects: the same run may go on once they are renewed."""
 
 
 class WorkerLost(StageError):
@@ -228,9 +232,19 @@ def blamed(
     error: BaseException, place: str, problem: str, kind: type[Exception] = InputError
 ) -> Exception:
     """Return the error that `client_errors` raises for this one."""
+    if name := rejected(error):
+        return credentials_rejected(place, name)
     if said := outage(error):
         return StoreUnavailable(f"{place} cannot be used now: {said}; run again later".lstrip())
     return kind(f"{place} {problem}".lstrip())
+
+
+def credentials_rejected(place: str, name: str, host: str = "the store") -> CredentialsRejected:
+    """Return the error for credentials that a store rejects, in one sentence everywhere."""
+    return CredentialsRejected(
+        f"{place} cannot be used: {host} rejects the credentials ({name}): they expired, were "
+        "revoked, or are wrong; renew them, and run again".lstrip()
+    )
 
 
 class _Guard:
@@ -306,6 +320,8 @@ def _without_text(error: BaseException) -> Exception:
 
 
 def _unforeseen(error: Exception) -> StageError:
+    if name := rejected(error):
+        return credentials_rejected("a store", name)
     if said := outage(error):
         return StoreUnavailable(f"a store fails at {_place(error)}: {said}; run again later")
     said = f": {error}" if _Guard.keeps_messages else _said(error)

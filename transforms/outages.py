@@ -41,6 +41,27 @@ _NO_ANSWER = (
     "TimeoutError",  # Python, urllib3
     "TransportError",  # google-auth
 )
+_REJECTED = (
+    "AuthenticationFailed",
+    "ExpiredToken",
+    "ExpiredTokenException",
+    "InvalidAccessKeyId",
+    "InvalidClientTokenId",
+    "InvalidToken",
+    "NoAuthenticationInformation",
+    "SignatureDoesNotMatch",
+    "TokenRefreshRequired",
+    "UnrecognizedClientException",
+)
+"""The names by which stores reject credentials, whatever these may do."""
+_NOT_RENEWED = (
+    "CredentialRetrievalError",  # botocore, as the next ones
+    "SSOTokenLoadError",
+    "TokenRetrievalError",
+    "UnauthorizedSSOTokenError",
+    "RefreshError",  # google-auth
+)
+"""Errors of clients whose own source of credentials gives no new ones."""
 _NOT_SENT = ("credentials", "validation failed", "Invalid")
 """Parts of boto's messages on requests that it did not send."""
 _LONGEST_CHAIN = 8
@@ -73,6 +94,25 @@ def code_of(error: BaseException) -> str:
         if isinstance(found := getattr(error, name, None), str):
             return found
     return type(error).__name__
+
+
+def rejected(error: BaseException) -> str | None:
+    """Return by what name credentials were rejected, or not renewed; None for other errors.
+
+    They expired, were revoked or are wrong: the same run may go on once they are renewed.
+    """
+    for one in _chain(error):
+        code = code_of(one)
+        if code in _REJECTED:
+            return code
+        if _is_beams(one) and (found := next((c for c in _REJECTED if c in str(one)), None)):
+            return found
+        for kind in type(one).__mro__:
+            if kind.__name__ in _NOT_RENEWED:
+                return kind.__name__
+        if status_of(one) == 401:
+            return "401"
+    return None
 
 
 def outage(error: BaseException) -> str | None:

@@ -20,7 +20,7 @@ from http.client import FORBIDDEN
 from types import SimpleNamespace
 from typing import Any
 
-from quietcorpus.transforms.outages import Requests, outage
+from quietcorpus.transforms.outages import Requests, outage, rejected
 from quietcorpus.transforms.store_clock import StoreClock
 from quietcorpus.transforms.threads import Temporary
 
@@ -227,7 +227,29 @@ def _mend_beams_errors() -> Callable[[], None]:
     def get_http_error_code(error: BaseException) -> Any:
         return usual(error) if getattr(error, "response", None) else None
 
-    return _replace(boto3_client, "get_http_error_code", get_http_error_code)
+    usual_metadata = boto3_client.Client.get_object_metadata
+
+    def get_object_metadata(self: Any, request: Any) -> Any:
+        """Name the refusal of a HEAD request, whose answer has no body, by a GET of one byte."""
+        try:
+            return usual_metadata(self, request)
+        except boto3_client.messages.S3ClientError as error:
+            if error.code not in (400, 403):
+                raise
+            try:
+                self.client.get_object(
+                    Bucket=request.bucket, Key=request.object, Range="bytes=0-0"
+                )["Body"].close()
+            except Exception as named:  # botocore's classes need it to be installed
+                if rejected(named):
+                    status = get_http_error_code(named)
+                    raise boto3_client.messages.S3ClientError(str(named), status) from None
+            raise
+
+    undo = ExitStack()
+    undo.callback(_replace(boto3_client, "get_http_error_code", get_http_error_code))
+    undo.callback(_replace(boto3_client.Client, "get_object_metadata", get_object_metadata))
+    return undo.close
 
 
 def _tell(failure: BaseException | None, status: int | None, pause: float) -> None:

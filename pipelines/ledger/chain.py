@@ -20,8 +20,14 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from quietcorpus.transforms.errors import InputError, Unavailable, blamed, client_errors
-from quietcorpus.transforms.outages import outage, status_of
+from quietcorpus.transforms.errors import (
+    InputError,
+    Unavailable,
+    blamed,
+    client_errors,
+    credentials_rejected,
+)
+from quietcorpus.transforms.outages import outage, rejected, status_of
 from quietcorpus.transforms.store_clock import StoreClock
 
 from ..environment.keys import LEDGER_KEY, SigningKey, configured_key
@@ -186,6 +192,8 @@ def create(folder: str, name: str, content: bytes) -> bool:
     except (InputError, Unavailable):
         raise
     except Exception as error:  # every object store's client raises its own exceptions
+        if said := rejected(error):
+            raise credentials_rejected(f"ledger: {folder}", said) from None
         if status_of(error) in (401, 403):
             raise InputError(
                 f"ledger: the credentials do not permit to write to {folder}"

@@ -41,6 +41,7 @@ Reason = Literal[
     "noisy_outcome",
     "claimed",
     "deadline",
+    "credentials",
     "store_unavailable",
     "unavailable",
     "failure",

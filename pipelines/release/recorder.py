@@ -22,6 +22,7 @@ from typing import Protocol, TypeAlias, TypeVar
 from quietcorpus.transforms.errors import (
     CapReached,
     ClaimHeld,
+    CredentialsRejected,
     DeadlinePassed,
     InputError,
     NoInput,
@@ -30,7 +31,7 @@ from quietcorpus.transforms.errors import (
     StoreUnavailable,
     Unavailable,
 )
-from quietcorpus.transforms.outages import Requests, outage
+from quietcorpus.transforms.outages import Requests, outage, rejected
 
 from ..card.model import Card
 from ..ledger.book import Ledger
@@ -177,11 +178,12 @@ _REASONS: tuple[tuple[type[BaseException], Reason], ...] = (  # the first that f
     (InputError, "bad_input"),
     (ClaimHeld, "claimed"),
     (DeadlinePassed, "deadline"),
+    (CredentialsRejected, "credentials"),
     (StoreUnavailable, "store_unavailable"),
     (Unavailable, "unavailable"),
     (KeyboardInterrupt, "interrupted"),
 )
-_IN_HASTE = ("deadline", "interrupted", "store_unavailable")
+_IN_HASTE = ("credentials", "deadline", "interrupted", "store_unavailable")
 """Reasons of a run that reads nothing more: it is to end now, or the ledger may not answer."""
 
 
@@ -336,6 +338,8 @@ class Recorder:
         found = next((reason for kind, reason in _REASONS if isinstance(error, kind)), None)
         if found == "bad_input" and self._spec is None:
             return "bad_spec"
+        if found is None and rejected(error):
+            return "credentials"
         if found is None and outage(error):
             return "store_unavailable"
         return found or "failure"

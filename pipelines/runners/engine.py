@@ -27,6 +27,7 @@ from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from quietcorpus.transforms.errors import (
     UNREDACTED,
+    CredentialsRejected,
     InputError,
     NoisyOutcome,
     StageError,
@@ -54,7 +55,14 @@ _POLL_SECONDS = 0.5
 WORKER_TIMEOUT = 10.0  # minutes
 _KINDS = {
     kind.__name__: kind
-    for kind in (InputError, NoisyOutcome, StageError, StoreUnavailable, Unavailable)
+    for kind in (
+        CredentialsRejected,
+        InputError,
+        NoisyOutcome,
+        StageError,
+        StoreUnavailable,
+        Unavailable,
+    )
 }
 _RAISED = re.compile(
     rf"^(?:[\w.]*\.)?({'|'.join(_KINDS)}): (.*?)(?: \[while running .*)?$",

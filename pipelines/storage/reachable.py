@@ -14,8 +14,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from quietcorpus.transforms.errors import InputError, StoreUnavailable
-from quietcorpus.transforms.outages import CLOCKS_DIFFER, code_of, outage, status_of
+from quietcorpus.transforms.errors import (
+    InputError,
+    StoreUnavailable,
+    Unavailable,
+    credentials_rejected,
+)
+from quietcorpus.transforms.outages import CLOCKS_DIFFER, code_of, outage, rejected, status_of
 from quietcorpus.transforms.store_clock import StoreClock
 
 from . import stores
@@ -24,14 +29,6 @@ from .stores import StoredObject, stored
 DEADLINE_SECONDS = 20
 _PEEKED_AT_NOTHING = (404, 416)  # missing or empty: the reader reports these
 _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")
-_CREDENTIALS = (
-    "AuthenticationFailed",
-    "ExpiredToken",
-    "InvalidAccessKeyId",
-    "InvalidToken",
-    "NoAuthenticationInformation",
-    "SignatureDoesNotMatch",
-)
 
 
 @dataclass(frozen=True)
@@ -60,7 +57,8 @@ class Need:
 def require(needs: list[Need]) -> None:
     """Raise InputError for the first need that is not met within the deadline.
 
-    Raises StoreUnavailable if a store is out of order, or this machine's clock differs from its.
+    Raises CredentialsRejected if a store rejects the credentials, and StoreUnavailable if it is out
+    of order, or this machine's clock differs from its.
     """
     for need in needs:  # before the clock starts: a client's import may take seconds
         with suppress(Exception):  # the question meets the same error
@@ -122,15 +120,15 @@ def _probe(need: Need) -> None:
         )
 
 
-def _error(need: Need, failure: BaseException, host: str) -> InputError | StoreUnavailable:
+def _error(need: Need, failure: BaseException, host: str) -> InputError | Unavailable:
     status, code = status_of(failure), code_of(failure)
+    if name := rejected(failure):
+        return credentials_rejected(f"{need.key}: {need.uri}", name, host)
     kind: type[InputError | StoreUnavailable] = InputError
     problem = f"{host} refuses it ({code or status}); check the endpoint and the region"
     if isinstance(failure, ImportError | AssertionError):
         problem = "an extra is not installed; install quietcorpus with [aws], [gcp] or [azure]"
-    elif code in _CREDENTIALS or status == 401:
-        problem = f"{host} rejects the credentials ({code or status}); check key id and secret"
-    elif status is None and any(word in code for word in ("Credential", "Refresh")):
+    elif status is None and "Credential" in code:
         problem = f"no credentials are found ({code}); set them in the environment"
     elif code == CLOCKS_DIFFER:
         kind, problem = StoreUnavailable, f"{outage(failure)}; set this one, and run again"

@@ -107,9 +107,10 @@ def guarded(run: Callable[[], _T], failure_note: Callable[[], str] = str) -> _T:
         DeadlinePassed,
         InputError,
         StageError,
+        credentials_rejected,
         not_installed,
     )
-    from quietcorpus.transforms.outages import outage
+    from quietcorpus.transforms.outages import outage, rejected
 
     # A scheduler ends a job with SIGTERM; like Ctrl-C, it must leave nothing behind.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -129,6 +130,8 @@ def guarded(run: Callable[[], _T], failure_note: Callable[[], str] = str) -> _T:
         if isinstance(error, ModuleNotFoundError) and error.name:  # a name of code, not of data
             unseen = not_installed(error.name.partition(".")[0], "all")
         line = f"a store or service fails: {said}; run again later" if said else unseen
+        if name := rejected(error):
+            line = str(credentials_rejected("a store", name))
         _fail(f"{line}{failure_note()}", exit_code(error))
 
 

@@ -24,7 +24,7 @@ from quietcorpus.pipelines.environment import store_clients
 from quietcorpus.pipelines.ledger.refusals import Partitions
 from quietcorpus.places import process_restored
 from quietcorpus.transforms.artefacts.folders import CandidatesSource
-from quietcorpus.transforms.errors import StoreUnavailable
+from quietcorpus.transforms.errors import CredentialsRejected, StoreUnavailable
 from quietcorpus.transforms.outages import Requests
 
 if TYPE_CHECKING:
@@ -120,6 +120,39 @@ def test_a_release_whose_store_fails_can_be_tried_again(
         assert "cannot be used now: it answers 503; run again later" in str(raised.value)
     proxy.refused = re.compile("(?!)")
     assert not [key for key in s3.keys("") if "never" in key]
+
+
+@pytest.mark.parametrize("name", ["InvalidAccessKeyId", "ExpiredToken"])
+@pytest.mark.parametrize(
+    ("pattern", "place"),
+    [
+        (r"(HEAD|GET) /corpus/vocabulary", "mechanism.vocabulary.public: s3://corpus/vocab"),
+        (r"GET /corpus\?(?!.*max-keys).*prefix=in", "input.path: s3://corpus/in/"),
+        (r"(HEAD|GET) /corpus/in/corpus.parquet", "input.path: s3://corpus/in/corpus.parquet"),
+        (r"(PUT|POST) /corpus/\.never\.staging", "a store"),
+    ],
+    ids=["artefact", "listing", "file", "staging"],
+)
+def test_credentials_that_expire_in_the_middle(
+    here: Workspace, proxy: Proxy, pattern: str, place: str, name: str
+) -> None:
+    # Kills: credentials that were renewed, and a run that no scheduler tries again; a trail of
+    # frames; the answer to HEAD, which has no body and names nothing.
+    proxy.refused, proxy.status = (
+        re.compile(pattern),
+        (400 if name == "ExpiredToken" else 403, name),
+    )
+    with pytest.raises((qc.InputError, qc.StageError)) as raised:
+        qc.release(here.spec(REMOTE), summary=here.folder / "summary.json")
+    said = str(raised.value)
+    assert type(raised.value) is CredentialsRejected, said
+    assert said.startswith(f"{place}")
+    assert said.endswith(
+        f"rejects the credentials ({name}): they expired, were revoked, or are wrong; renew them, "
+        "and run again"
+    )
+    summary = json.loads((here.folder / "summary.json").read_text())
+    assert (summary["reason"], summary["exit_code"]) == ("credentials", 1)
 
 
 @pytest.mark.usefixtures("here")
