@@ -196,6 +196,26 @@ def schedule(spec: Place, releases: Count) -> dict[str, Any]:
 
 @checked
 @process_restored()
+def reset_clock(place: Place, reason: str) -> str:
+    """Let a ledger go on after a record that is dated in the future; return the ledger's head.
+
+    A machine whose clock was ahead wrote that record, and no other could write until then. Compare
+    this machine's clock first: the reset is dated by it.
+
+    Args:
+        place: the ledger's place.
+        reason: the reason, which the ledger keeps.
+
+    Raises:
+        InputError: the last record is not ahead of this clock.
+    """
+    from quietcorpus.pipelines.ledger.chain import reset_clock as act
+
+    return act(_answering(place, "write"), reason)
+
+
+@checked
+@process_restored()
 def adopt(place: Place, cards: Sequence[Place] = (), *, reason: str) -> list[str]:
     """Count published releases whose records a ledger has lost; return the adopted release ids.
 

@@ -13,6 +13,7 @@ import errno
 import os
 import random
 import re
+import tempfile
 import time
 import uuid
 from collections.abc import Callable, Sequence
@@ -37,6 +38,7 @@ from .kept_head import KeptHead, has, head_of
 from .key_pinning import Signatures, Trust, short
 from .records import (
     AnyRecord,
+    ClockReset,
     Unreadable,
     digest,
     drafted,
@@ -343,6 +345,7 @@ class Chain:
                 decided = decide(self.state)
                 if isinstance(decided, AnyRecord):
                     return decided
+                self._require_clock()
                 record = self.complete(decided)
                 content = self.signatures.sign(record, own, new_key, self.uri).to_bytes()
                 if self._journal.append(content):
@@ -355,19 +358,34 @@ class Chain:
             raise self.damage(error) from None
         raise Unavailable(f"ledger: {self.uri} changes again and again; run again later")
 
+    def _require_clock(self) -> None:
+        """Raise Unavailable if this clock differs from the file system's, maybe another machine's.
+
+        A record of a clock that is ahead would hold all other writers up for as long.
+        """
+        if not places.is_local(self.uri) or not os.path.isdir(self.uri):
+            return
+        differ = abs(datetime.now(UTC) - file_clock(self.uri))
+        if differ > _SKEW:
+            raise Unavailable(
+                f"this machine's clock: differs from that of the file system of {self.uri} by "
+                f"{differ / timedelta(minutes=1):.0f} minutes; set it, and run again"
+            )
+
     def complete(self, draft: Draft) -> AnyRecord:
         """Return the next record, without a signature.
 
-        Raises StoreUnavailable if the clock, by which it is dated, is known to be wrong.
+        Raises Unavailable if the clock, by which it is dated, is known to be wrong.
         """
         StoreClock.require_agreement()
         now = datetime.now(UTC)
-        if self.records:
+        if self.records and draft["record"] != "clock":
             last = self.records[-1].created
             if now < last - _SKEW:
                 raise InputError(
                     f"ledger: the clock says {now:%Y-%m-%d %H:%M} UTC, before the last record's "
-                    f"{last:%Y-%m-%d %H:%M}: one of the two is wrong; set this clock, or wait"
+                    f"{last:%Y-%m-%d %H:%M}: one of the two is wrong; set this clock, or if it is "
+                    f"right, `quietcorpus ledger reset-clock {self.uri} --reason ...`"
                 )
             now = max(now, last)  # records stay in order, whatever their writers' clocks say
         contents = self._journal.contents
@@ -394,7 +412,8 @@ class Chain:
             before = digest(self._journal.contents[number - 1]) if number else None
             if (record.number, record.previous) != (number, before):
                 raise Impossible("it does not follow the record before it")
-            if number and record.created < self.records[-1].created:
+            is_reset = isinstance(record, ClockReset)
+            if number and record.created < self.records[-1].created and not is_reset:
                 raise Impossible("it is older than the record before it")
             self.signatures.admit(record)
             self.state.add(record)
@@ -402,6 +421,36 @@ class Chain:
             raise Damaged(f"record {number}: {error}") from None
         self.records.append(record)
         return record
+
+
+def file_clock(folder: str) -> datetime:
+    """Return the time by the clock that dates the files in a folder: on NFS, the server's."""
+    descriptor, path = tempfile.mkstemp(prefix=".clock-", dir=folder)
+    try:
+        return datetime.fromtimestamp(os.fstat(descriptor).st_mtime, UTC)
+    finally:
+        os.close(descriptor)
+        os.unlink(path)
+
+
+def reset_clock(uri: str, reason: str) -> str:
+    """Go on at this clock's time after a record that is dated later; return the ledger's head."""
+    if not reason.strip():
+        raise InputError("reason: is empty; say which clock was ahead")
+    chain = Chain(uri)
+    chain.load()
+
+    def decide(_: State) -> Draft:
+        last = chain.records[-1].created
+        if datetime.now(UTC) >= last - _SKEW:
+            raise InputError(
+                f"ledger: the last record of {uri} is of {last:%Y-%m-%d %H:%M} UTC, and not ahead "
+                "of this clock; nothing is to be reset"
+            )
+        return {"record": "clock", "reason": reason}
+
+    chain.append(decide)
+    return chain.head
 
 
 def sign(uri: str, head: str | None = None) -> str:

@@ -378,6 +378,14 @@ class Restoration(_Record):
     reason: str = Field(min_length=1)
 
 
+class ClockReset(_Record):
+    """The one record that may be dated before the last: a clock that was ahead dated that one."""
+
+    schema_version: Literal[4] = 4  # type: ignore[assignment]
+    record: Literal["clock"] = "clock"
+    reason: str = Field(min_length=1)
+
+
 AnyRecord = (
     Opening
     | Reservation
@@ -389,6 +397,7 @@ AnyRecord = (
     | NewCaps
     | Adoption
     | Restoration
+    | ClockReset
 )
 _RECORD: TypeAdapter[AnyRecord] = TypeAdapter(Annotated[AnyRecord, Field(discriminator="record")])
 

@@ -15,6 +15,7 @@ from .records import (
     AnyRecord,
     Cancellation,
     Charged,
+    ClockReset,
     Commit,
     ComparedIds,
     NewCaps,
@@ -75,7 +76,7 @@ class State:
         match record:
             case Opening():
                 self.opening, self.caps = record, record.caps
-            case NewKey() | Restoration():
+            case NewKey() | Restoration() | ClockReset():
                 pass  # see `Signatures`, and `KeptHead`
             case NewCaps():
                 self._change_caps(record)

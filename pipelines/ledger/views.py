@@ -22,6 +22,7 @@ from .records import (
     Adoption,
     AnyRecord,
     Cancellation,
+    ClockReset,
     Commit,
     ComparedIds,
     NewCaps,
@@ -274,6 +275,8 @@ def _event(ledger: Ledger, record: AnyRecord) -> dict[str, Any]:
             says = f"{_targets(record.caps)}; {record.reason}"
         case Restoration():
             says = f"goes on without records up to {record.lost[:21]}; {record.reason}"
+        case ClockReset():
+            says = f"a clock was ahead; {record.reason}"
         case Adoption():
             says = f"{total_cost(record.guarantee)}, of lost record {record.lost[:21]}"
             says = f"{says}; {record.reason}"
@@ -422,6 +425,7 @@ def _path(times: list[datetime], shares: list[Fraction]) -> str:
     begin, whole = times[0], (times[-1] - times[0]).total_seconds()
     parts = [f"M0 {HEIGHT}"]
     for time, share in zip(times, shares, strict=True):
-        along = (time - begin).total_seconds() / whole if whole else 1.0
+        # A clock that was ahead may have dated a record later than the last one.
+        along = min((time - begin).total_seconds() / whole, 1.0) if whole else 1.0
         parts.append(f"H{along * WIDTH:.1f} V{float(HEIGHT * (1 - min(share, Fraction(1)))):.1f}")
     return " ".join([*parts, f"H{WIDTH}"])

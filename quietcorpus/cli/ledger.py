@@ -262,6 +262,24 @@ def release_reservation(place: str, release: str, reason: str) -> Iterator[str]:
     yield f"returned  what {release} had reserved"
 
 
+@_command(
+    "reset-clock",
+    "Go on after a record that is dated in the future.",
+    "; nothing was changed",
+    api.reset_clock,
+)
+@click.argument("place")
+def reset_clock(place: str, reason: str) -> Iterator[str]:
+    """Let the ledger at PLACE go on after a record that a clock which was ahead has dated.
+
+    Until then, every other writer is refused. Check this machine's clock before: the record of the
+    reset, with its reason, is dated by it.
+    """
+    head = api.reset_clock(place, reason)
+    yield f"reset     the clock of {place}"
+    yield f"head      {head}"
+
+
 @_command("adopt", "Count releases that the ledger has lost.", "; run again to go on", api.adopt)
 @click.argument("place")
 @click.argument("cards", nargs=-1, metavar="[RELEASE]...")

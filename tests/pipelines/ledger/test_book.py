@@ -35,7 +35,7 @@ from quietcorpus.pipelines.ledger import chain, views
 from quietcorpus.pipelines.ledger.book import Ledger
 from quietcorpus.pipelines.ledger.caps import Charge, Cost
 from quietcorpus.pipelines.ledger.records import Partition, Reservation, Sort
-from quietcorpus.transforms.errors import InputError, StageError
+from quietcorpus.transforms.errors import InputError, StageError, Unavailable
 
 
 def test_what_is_reserved_is_used_by_all_who_open(place: str) -> None:
@@ -308,6 +308,7 @@ def test_a_clock_that_runs_backwards(place: str, monkeypatch: pytest.MonkeyPatch
     # Kills: times that decrease, a skew that is refused, a clock that is far off and is taken,
     # a comparison with the first record.
     monkeypatch.setattr(chain, "datetime", Clock)
+    monkeypatch.setattr(chain, "file_clock", lambda folder: Clock.shown)
     start = datetime.now(UTC) + timedelta(days=1)
     steps = [(0, 0), (10, 10), (5.01, 10), (9.99, 10), (10, 10), (20, 20), (15, 20)]
     for number, (minutes, written) in enumerate(steps):
@@ -321,6 +322,52 @@ def test_a_clock_that_runs_backwards(place: str, monkeypatch: pytest.MonkeyPatch
         assert Ledger.open(place).reserve(request(place, "r0", 1)).number == 1
     created = [one.created for one in Ledger.open(place).records]
     assert created == sorted(created)
+
+
+@pytest.mark.parametrize("minutes", [-60, -6, 6, 10_000])
+def test_a_clock_that_is_not_the_file_systems(
+    place: str, monkeypatch: pytest.MonkeyPatch, minutes: int
+) -> None:
+    # Kills: a record of the future, by one machine's clock, that blocks all others.
+    monkeypatch.setattr(chain, "datetime", Clock)
+    Clock.shown = datetime.now(UTC) + timedelta(minutes=minutes)
+    before = files(place)
+    with pytest.raises(Unavailable, match=f"of the file system of {place} by {abs(minutes)} min"):
+        Ledger.open(place).commit(Ledger.open(place).reserve(request(place, "a")), RUN, CARD)
+    assert files(place) == before
+    Clock.shown = datetime.now(UTC) + timedelta(minutes=4)
+    Ledger.open(place).reserve(request(place, "a"))
+
+
+def test_a_record_of_the_future_is_passed_by_a_record(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Kills: a ledger that is blocked for as long as one clock was ahead; a way out that leaves no
+    # trace, or that is open where nothing is ahead.
+    with Refused(place, "not ahead of this clock; nothing is to be reset"):
+        chain.reset_clock(place, "a clock was ahead")
+    with monkeypatch.context() as ahead:
+        ahead.setattr(chain, "datetime", Clock)
+        ahead.setattr(chain, "file_clock", lambda folder: Clock.shown)
+        Clock.shown = datetime.now(UTC) + timedelta(days=30)
+        Ledger.open(place).reserve(request(place, "a", 1))
+    with Refused(place, "if it is right, `quietcorpus ledger reset-clock"):
+        Ledger.open(place).reserve(request(place, "b", 1))
+    with Refused(place, "reason: is empty"):
+        chain.reset_clock(place, "")
+    chain.reset_clock(place, "the clock of host 7 was ahead")
+    Ledger.open(place).reserve(request(place, "b", 1))
+    ledger = Ledger.open(place)
+    assert [one.record for one in ledger.records[1:]] == ["reservation", "clock", "reservation"]
+    assert ledger.records[-1].created < ledger.records[1].created
+    assert "host 7" in views.render(ledger)
+    # Only such a record may be dated back.
+    path = Path(place, "00000003.json")
+    fields = json.loads(path.read_text()) | {"created": "2020-01-01T00:00:00Z"}
+    path.write_text(json.dumps(fields, indent=1) + "\n")
+    Path(place, "00000003.sha256").unlink()
+    with pytest.raises(InputError, match="it is older than the record before it"):
+        Ledger.open(place)
 
 
 @pytest.mark.parametrize("exact", ["-5", "1/0", "x", "9"])
