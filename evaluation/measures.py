@@ -101,6 +101,20 @@ MEASURES: dict[str, Measure] = {
         "among the 1,000 words of the largest released counts.",
         "higher",
     ),
+    "overview-sizes": Measure(
+        "utility",
+        "Overview: relative error of sizes",
+        "Sum of the errors of all groups' sizes, over the number of documents.",
+        "lower",
+        most=math.inf,
+    ),
+    "overview-words": Measure(
+        "utility",
+        "Overview: telling words that come out",
+        "Of the 10 most telling words of each group by exact counts, the share that is among the "
+        "group's released ones.",
+        "higher",
+    ),
     "unchanged": Measure(
         "utility",
         "Words unchanged",

@@ -69,6 +69,7 @@ _KINDS = {
         ("sentence-embeddings", "Sentences", "candidate", "recoded", "embedding"),
         ("word-embeddings", "WordEmbeddings"),
         ("public-texts", "PublicTexts"),
+        ("overview", "Overview"),
     )
 }
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def propose_spec(
     corpus: Place,
     *,
-    want: Literal["counts", "terms", "text", "document-vectors", "word-vectors"],
+    want: Literal["counts", "terms", "text", "document-vectors", "word-vectors", "overview"],
     protect: Literal["words", "sentences", "documents", "users"] | None = None,
     text: str | None = None,
     id: str | None = None,

@@ -52,6 +52,9 @@ from quietcorpus.pipelines.jobs.user_budgets import BudgetedUsers
 from quietcorpus.pipelines.kinds.bag_of_words import checks as audit_bags
 from quietcorpus.pipelines.kinds.histogram.checks import of_vocabulary
 from quietcorpus.pipelines.kinds.histogram.job import VocabularyStep
+from quietcorpus.pipelines.kinds.overview import checks as by_group
+from quietcorpus.pipelines.kinds.overview.counts import OverviewKind
+from quietcorpus.pipelines.kinds.overview.spec import OverviewSpec
 from quietcorpus.pipelines.kinds.public_texts import checks as public_texts
 from quietcorpus.pipelines.kinds.public_texts.spec import PublicTextsSpec
 from quietcorpus.pipelines.kinds.public_texts.voting import PublicTextsKind, UserTextsKind, votes_by
@@ -60,7 +63,7 @@ from quietcorpus.pipelines.kinds.sentence_embeddings.checks import besides_words
 from quietcorpus.pipelines.kinds.sentence_embeddings.documents import Releases
 from quietcorpus.pipelines.kinds.user_histogram import checks as user_words
 from quietcorpus.pipelines.kinds.user_histogram.counts import UserHistogramKind
-from quietcorpus.pipelines.kinds.user_histogram.spec import UserHistogramSpec
+from quietcorpus.pipelines.kinds.user_histogram.spec import UserHistogramSpec, UserLevelSpec
 from quietcorpus.pipelines.kinds.user_histogram.user_corpus import ShardedUsers, UserCorpus
 from quietcorpus.pipelines.kinds.word_embeddings import checks as embeddings
 from quietcorpus.pipelines.kinds.word_embeddings.methods import (
@@ -75,6 +78,7 @@ from quietcorpus.transforms.artefacts.folders import PoolSource
 from quietcorpus.transforms.privatizers.bags import BagOfWordsParameters
 from quietcorpus.transforms.privatizers.sentences import EmbeddedWordsParameters
 from quietcorpus.transforms.privatizers.words import Longest, WordsParameters
+from quietcorpus.transforms.users.overview import Grouping
 from quietcorpus.transforms.users.votes import UserVoting
 from quietcorpus.transforms.votes import Strata, Voting
 
@@ -177,7 +181,7 @@ def embeddings_spec(**block: Any) -> WordEmbeddingsSpec:
     return WordEmbeddingsSpec.model_validate(given | rest | {"dimensions": 4, "window": 2} | block)
 
 
-def corpus_of(spec: WordEmbeddingsSpec, choice: UserVocabulary | None = None) -> UserCorpus:
+def corpus_of(spec: UserLevelSpec, choice: UserVocabulary | None = None) -> UserCorpus:
     return UserCorpus(spec, None, choice, None, UNICODE_WORDS)
 
 
@@ -349,6 +353,19 @@ def counted_words() -> Audits:
     return user_words.audits(UserHistogramKind(corpus, NORMS))
 
 
+def overview() -> Audits:
+    """Counts by group and month of users in the same teams."""
+    months = {"column": "day", "first": "2020-01", "last": "2020-02"}
+    budgets = {"column": "team", "epsilon": {name: float(one) for name, one in TEAMS.items()}}
+    spec = OverviewSpec(
+        **{"kind": "overview", "pool": "nowhere", "user": "author", "users": 1_000},
+        **{"budgets": budgets, "delta": float(DELTA), "vocabulary": {"public": "nowhere"}},
+        **{"contributions": {"items": 9, "documents": 2}, "months": months},
+    )
+    grouping = Grouping(POOL, ENCODER, 5, spec.months.counted)
+    return by_group.audits(OverviewKind(corpus_of(spec), NORMS, grouping))
+
+
 class _Pool(PoolSource):
     """A source of the pool of letters, which no worker looks for."""
 
@@ -485,6 +502,6 @@ CORRECT: dict[str, Callable[[], Audits]] = {
         *(near_words, far_words, all_words),
         *(sentence_utilities, sentence_depths, projected_mean, embedded_words),
         *(brr, candidates, many_candidates, truncation, users, voters, voting_users, tem, floats),
-        *(pure_voters, pure_voting_users, counted, counted_words),
+        *(pure_voters, pure_voting_users, counted, counted_words, overview),
     )
 }

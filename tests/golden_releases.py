@@ -23,6 +23,7 @@ from small_specs import WEAK
 
 from quietcorpus.indexes.documents import candidates, pool
 from quietcorpus.indexes.documents.pool import Pool, PoolManifest
+from quietcorpus.indexes.documents.pool_lists import PoolLists
 from quietcorpus.indexes.documents.recoder import WIDTHS, Recoder
 from quietcorpus.indexes.tokens.segmentation import NAME
 from quietcorpus.indexes.tokens.tokenizers import FIRST_WORDS
@@ -97,6 +98,11 @@ KINDS: dict[str, dict[str, Any]] = {
         **{"pool": "pool", "epsilon": 20, "delta": 1e-3, "nearest": 2, "encoder": "hashed"},
         **{"user": "author", "users": 120},
     },
+    "overview": {
+        **{"pool": "grouped", "encoder": "hashed", "user": "author", "users": 120},
+        **{"epsilon": 60, "delta": 1e-3, "vocabulary": PUBLIC},
+        **FIRST,
+    },
     "word-embeddings": {
         **{"method": "cooccurrence", "user": "author", "users": 120, "epsilon": 60},
         **{"delta": 1e-3, "vocabulary": {"private": {"epsilon": 20, "delta": 1e-4, "words": 5}}},
@@ -114,17 +120,24 @@ def make_artefacts() -> None:
     _make_index()
     make_candidates("candidates")
     make_pool("pool", WORDS)
+    make_pool("grouped", WORDS, 4)
 
 
-def make_pool(folder: str, texts: list[str]) -> None:
-    """Write a pool of these texts."""
+def make_pool(folder: str, texts: list[str], lists: int = 0) -> None:
+    """Write a pool of these texts, perhaps in lists of equally many around their first texts."""
     vectors = on_grid(Hashed(DIMENSIONS).encode(texts))
     encoder = {"name": "hashed", "sha256": ENCODER.digest, "dimensions": DIMENSIONS}
     source = {"pattern": "p", "documents": len(texts)}
     left_out = {"empty": 0, "equal": 0, "near": 0}
     public = PoolManifest("public", None, source, encoder, len(texts), left_out, 0.95, "test")
+    made = None
+    if lists:
+        sizes = np.full(lists, len(texts) // lists)
+        made = PoolLists(vectors[:: len(texts) // lists], sizes, 1)
+        search = {"lists": lists, "probes": 1, "seed": 0, "queries": 0, "recall": {}}
+        public = replace(public, search=search, version=pool.VERSION_OF_LISTS)
     Path(folder).mkdir()
-    pool.save(folder, Pool(public, pa.array(texts, pa.large_string()), vectors))
+    pool.save(folder, Pool(public, pa.array(texts, pa.large_string()), vectors, None, made))
 
 
 def _make_index() -> None:

@@ -38,6 +38,7 @@ from quietcorpus.mechanisms.sentences.truncation import Box, NoisyMeans, Truncat
 from quietcorpus.mechanisms.users.adaptive_selection import TermSelection
 from quietcorpus.mechanisms.users.clipped_sum import ClippedSum
 from quietcorpus.mechanisms.users.group_norms import GroupNorms
+from quietcorpus.mechanisms.users.grouped_counts import GroupedCounts
 from quietcorpus.mechanisms.users.sampled_users import SampledUsers, Texts
 from quietcorpus.mechanisms.users.skip_gram import SkipGram, negative_samples
 from quietcorpus.mechanisms.users.user_training import Training
@@ -70,8 +71,10 @@ from quietcorpus.transforms.reading.sources import plan
 from quietcorpus.transforms.shards import RejectLog, make_shards, staged_content
 from quietcorpus.transforms.sums import OfParts
 from quietcorpus.transforms.users import user_vocabulary
+from quietcorpus.transforms.users.clipped_sums import ShareSums
 from quietcorpus.transforms.users.clipped_sums import _noisy as pair_noise_of
 from quietcorpus.transforms.users.cooccurrence import Cooccurrences, _WriteBlock
+from quietcorpus.transforms.users.overview import Grouping, Months, OverviewCounts
 from quietcorpus.transforms.users.shards import pack
 from quietcorpus.transforms.users.term_rounds import TermNumbers, _selected
 from quietcorpus.transforms.users.texts import UserTexts, read_users
@@ -90,6 +93,13 @@ USERS = BoundedUsers("author", "plan", ("free", "paid"), tokens=50)
 SETTINGS = SkipGram(4, 2, 5, 1.0)
 COUNTS = UserCounts(
     most=(100, 512), mechanism=ClippedSum(Fraction(3, 2)), users=USERS, bound=WordCounts(2, 1)
+)
+BY_GROUP = OverviewCounts(
+    most=(100, 512),
+    mechanism=ClippedSum(Fraction(3, 2)),
+    users=USERS,
+    bound=GroupedCounts(2, 1, 2, 1),
+    grouping=Grouping(POOL, ENCODER, 2, Months("day", 24_000, 1)),
 )
 PAIRS = Cooccurrences(window=2, most=(100, 512), mechanism=ClippedSum(Fraction(3, 2)), users=USERS)
 TRAINING = Training(SETTINGS, ClippedSum(Fraction(2)), 3.0, 0.01)
@@ -211,9 +221,9 @@ def pair_noise(folder: Path) -> Any:
     ]
 
 
-def clipped_shares() -> Any:
+def clipped_shares(counting: ShareSums = PAIRS) -> Any:
     share: Share = 1, [(0, np.array([0, 1, 2, 1], "<i4").tobytes())]
-    return [part.tolist() for part in PAIRS.clipped(b"u" * 16, share, 16, KEY)]
+    return [part.tolist() for part in counting.clipped(b"u" * 16, share, 16, KEY)]
 
 
 def clipped_texts() -> Any:
@@ -229,10 +239,10 @@ def documents_of_users() -> Any:
     return read_users(TEXTS, USERS, FIRST_WORDS, KEY).documents.priorities.tolist()
 
 
-def noisy_counts() -> Any:
+def noisy_counts(counting: UserCounts | OverviewCounts = COUNTS) -> Any:
     packed = np.array([0, 7], np.int64).tobytes(), np.array([100, 50], np.int64).tobytes()
-    sums = COUNTS.noisy(0, packed, WORDS, KEY)
-    return [sums.tolist(), COUNTS.bound.counts(sums).tolist()]
+    sums = counting.noisy(0, packed, WORDS, KEY)
+    return [sums.tolist(), counting.bound.counts(sums).tolist()]
 
 
 def trained() -> Any:
@@ -354,6 +364,8 @@ DRAWS: dict[str, Callable[[pytest.MonkeyPatch, Path], Any]] = {
     "clipping": lambda *_: clipped_shares(),
     "clipped texts": lambda *_: clipped_texts(),
     "word counts": lambda *_: noisy_counts(),
+    "clipping, by group": lambda *_: clipped_shares(BY_GROUP),
+    "overview": lambda *_: noisy_counts(BY_GROUP),
     "cooccurrences": lambda _, folder: pair_noise(folder),
     "votes": lambda *_: VOTING.release(np.arange(32).reshape(2, 16), KEY).tolist(),
     "votes, of users": lambda *_: USER_VOTING.release(np.arange(32).reshape(2, 16), KEY).tolist(),

@@ -19,6 +19,9 @@ LARGEST_SEED = 2**31 - 1
 """The largest seed that FAISS takes."""
 _POINTS_A_LIST = 64  # that centroids are trained on, at most; more took longer and found no more
 _ITERATIONS = 10
+_POINTS, _TRIES = 20_000, 400
+"""Few lists are groups that people read: their centroids are trained on so many points, and as the
+best of so many tries divided by their number."""
 
 
 class InvertedLists:
@@ -155,15 +158,21 @@ def centroids(
 ) -> npt.NDArray[np.float32]:
     """Train centroids as `train` does, float32 (lists, d), and keep no vectors.
 
-    Arguments and errors are those of `train`.
+    Few of them are the best of several tries. Arguments and errors are those of `train`.
     """
-    index, _ = _trained(vectors, lists, seed, threads)
+    points = max(_POINTS_A_LIST, _POINTS // max(lists, 1))
+    index, _ = _trained(vectors, lists, seed, threads, points, max(1, _TRIES // max(lists, 1)))
     library(1)
     return np.array(index.quantizer.reconstruct_n(0, lists), np.float32)
 
 
 def _trained(
-    vectors: npt.NDArray[np.float32], lists: int, seed: int, threads: int
+    vectors: npt.NDArray[np.float32],
+    lists: int,
+    seed: int,
+    threads: int,
+    points: int = _POINTS_A_LIST,
+    tries: int = 1,
 ) -> tuple[Any, npt.NDArray[np.float32]]:
     """Return lists that are still empty, and the vectors as FAISS takes them."""
     if not 1 <= lists <= len(vectors):
@@ -171,7 +180,8 @@ def _trained(
     module = library(threads)
     index = _empty(module.IndexFlatL2(vectors.shape[1]), vectors.shape[1], lists)
     index.cp.seed, index.cp.niter = seed, _ITERATIONS
-    index.cp.min_points_per_centroid, index.cp.max_points_per_centroid = 1, _POINTS_A_LIST
+    index.cp.min_points_per_centroid, index.cp.max_points_per_centroid = 1, points
+    index.cp.nredo = tries
     given = np.ascontiguousarray(vectors, dtype=np.float32)
     index.train(given)
     return index, given

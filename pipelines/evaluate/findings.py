@@ -152,6 +152,7 @@ _USES: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
     ("words-accuracy", _RIGHT, _LEARNT),
     ("accuracy", _RIGHT, _LEARNT),
     ("histogram-error", "is what the counts are wrong by", ()),
+    ("overview-sizes", "is what the sizes of groups are wrong by", ()),
     ("map-list", "is how far nearest words agree with the original's",
      (("original", "between two trainings on the original"),)),
     ("similarity", "is how alike texts and their releases are (cosine of mean vectors)",

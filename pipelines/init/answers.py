@@ -215,6 +215,7 @@ class Wanted(StrEnum):
     TEXT = "text"
     DOCUMENT_VECTORS = "document-vectors"
     WORD_VECTORS = "word-vectors"
+    OVERVIEW = "overview"
 
 
 class Protected(StrEnum):
@@ -232,6 +233,7 @@ PROTECTS: Mapping[Wanted, tuple[Protected, ...]] = {
     Wanted.TEXT: (Protected.WORDS, Protected.DOCUMENTS, Protected.USERS),
     Wanted.DOCUMENT_VECTORS: (Protected.SENTENCES,),
     Wanted.WORD_VECTORS: (Protected.USERS,),
+    Wanted.OVERVIEW: (Protected.USERS,),
 }
 """The units that there is a kind of release for, by what is wanted."""
 
@@ -371,10 +373,10 @@ def _check_of_use(
     wanted: Wanted, protected: Protected, given: Mapping[str, str | None], users: int | None
 ) -> None:
     """Raise InputError for a column or a number that this kind of release has no place for."""
-    if given.get("label") and wanted in (Wanted.TERMS, Wanted.WORD_VECTORS):
+    if given.get("label") and wanted in (Wanted.TERMS, Wanted.WORD_VECTORS, Wanted.OVERVIEW):
         raise InputError(
-            f"label: {wanted} have no rows of documents into which a column could be copied; leave "
-            "it out, or want counts"
+            f"label: a release of {wanted} has no rows of documents into which a column could be "
+            "copied; leave it out, or want counts"
         )
     unused = "user" if given.get("user") else "users" if users else None
     if unused and protected is not Protected.USERS:

@@ -381,6 +381,32 @@ def _vectors(answers: Answers) -> _Block:
     )
 
 
+def _overview(answers: Answers) -> _Block:
+    way = _list_of_words(answers)
+    return (
+        "overview",
+        [
+            line("kind", "overview", "sizes and telling words of public groups of texts"),
+            line("pool", "pool", "public texts like the corpus's, in as many lists as groups"),
+            *note(
+                "`--encoder lsa` is made of its texts, a thousand or more, in any language. A "
+                "static encoder of a model (`quietcorpus index build-encoder`) groups them better."
+            ),
+            *_of_users(answers),
+            *_odds("1", "all that one user wrote"),
+            line("delta", _delta(answers.users), "well below 1 / users: the chance to fail"),
+            *_of_own_list(answers),
+            line("vocabulary", "{public: words/words.txt}", "the words that are counted"),
+            *_tokenizer(answers),
+        ],
+        (
+            "quietcorpus index build-pool public.parquet --output pool --provenance public "
+            f"--encoder lsa --search ivf:lists=20{_of_tokenizer(answers)}",
+            *((way,) if way else ()),
+        ),
+    )
+
+
 def _of_own_list(answers: Answers) -> list[str]:
     """Return where words come from, if no command has them."""
     if _list_of_words(answers):
@@ -433,4 +459,5 @@ _MECHANISMS: Mapping[tuple[Wanted, Protected], Callable[[Answers], _Block]] = {
     (Wanted.TEXT, Protected.USERS): _texts,
     (Wanted.DOCUMENT_VECTORS, Protected.SENTENCES): _sentences,
     (Wanted.WORD_VECTORS, Protected.USERS): _vectors,
+    (Wanted.OVERVIEW, Protected.USERS): _overview,
 }

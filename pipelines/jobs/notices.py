@@ -210,6 +210,15 @@ def of_counts(deviation: float) -> str:
     return f"the count of a word is off by about {number(size)} on average"
 
 
+def of_sizes(deviation: float, least: int, groups: int) -> str:
+    """Say how far off the size of a group is, and how small one may be to be seen."""
+    size = deviation * math.sqrt(2 / math.pi)
+    return (
+        f"the size of a group is off by about {number(size)} documents on average; of {groups:,} "
+        f"groups, those of fewer than {least:,} are not told from empty ones"
+    )
+
+
 def of_threshold(threshold: int, units: str = "documents") -> str:
     """Say how many documents, or users, a word of a private vocabulary needs."""
     return f"a word must be in about {threshold:,} {units} to be in the vocabulary"

@@ -122,6 +122,15 @@ def of_whole(mean_size: float, count: int, units: str, threshold: int | None) ->
     )
 
 
+def of_groups(of_size: float, of_word: float) -> str:
+    """Say which groups show, and which words tell them, by the noise's standard deviations."""
+    return (
+        f"of groups of {_rounded(10 * of_size):,} documents or more the size is right to a fifth, "
+        f"and a word tells a group if about {_rounded(6 * of_word):,} more of its documents have "
+        "it than as many others; single users do not show"
+    )
+
+
 def of_words(meaning: Meaning) -> str:
     """Say what replaced words are good for, by the typical word of an index."""
     share = meaning.typical[0].unchanged.median

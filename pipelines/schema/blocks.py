@@ -185,6 +185,7 @@ _NAMED = {
     "mechanism.user": "users",
     "mechanism.budgets.column": "their groups",
     "mechanism.strata.column": "labels",
+    "mechanism.months.column": "dates",
 }
 
 

@@ -12,13 +12,14 @@ import quietcorpus as qc
 
 from .command import command
 
-_WANTED = ("counts", "terms", "text", "document-vectors", "word-vectors")
+_WANTED = ("counts", "terms", "text", "document-vectors", "word-vectors", "overview")
 _OFFER = """What do you want to hand out?
   counts            word counts of every document: topics, search, classification
   terms             the frequent words of the corpus, or of its users, with noisy counts
   text              text that people can read
   document-vectors  a vector for every document: classification, search
-  word-vectors      a vector for every word"""
+  word-vectors      a vector for every word
+  overview          what the corpus is about: groups of texts, their sizes and telling words"""
 
 
 def _ask(context: click.Context, option: click.Parameter, given: str | None) -> str:

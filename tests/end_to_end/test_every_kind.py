@@ -168,6 +168,17 @@ ROWS: dict[str, Row] = {
         two=True,
     ),
     "texts, narrowed pool": Row(VOTES | LABELS | {"pool": "NARROWED"}, two=True),
+    "overview": Row(
+        {"kind": "overview", "pool": "GROUPS", "epsilon": 60, "delta": 2e-5, "vocabulary": PUBLIC}
+        | USERS
+    ),
+    "overview of teams by month": Row(
+        {"kind": "overview", "pool": "GROUPS", "budgets": TEAMS, "delta": 2e-5}
+        | USERS
+        | {"months": {"column": "day", "first": "2020-01", "last": "2020-03"}}
+        | {"vocabulary": {"private": {"epsilon": 12, "delta": 1e-5, "words": 30}}},
+        two=True,
+    ),
     "vectors, counted": Row(
         VECTORS | {"method": "cooccurrence", "epsilon": 60, "vocabulary": PUBLIC}
     ),
@@ -193,6 +204,7 @@ ARTEFACTS = {
     **{"INDEX": "word_index", "LISTED": "listed", "CANDIDATES": "candidates"},
     **{"STATIC": "static_candidates", "ENCODER": "static_encoder"},
     **{"POOL": "carrying", "PLAIN": "pool", "NARROWED": "narrowed"},
+    "GROUPS": "grouped",
 }
 """The fixtures of the public artefacts that blocks name."""
 
@@ -221,6 +233,7 @@ def corpus(workspace: Workspace, lee_texts: Sequence[str], block: dict[str, Any]
             "kind": "ab"[number % 2],
             "author": f"user-{number}",
             "team": ("gold", "silver")[number // 2 % 2],
+            "day": f"2020-0{1 + number % 4}-05",
         }
         for number, text in enumerate(texts)
     ]

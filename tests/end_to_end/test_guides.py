@@ -153,6 +153,17 @@ def test_the_guide_to_public_texts(desk: Desk) -> None:
     assert "At epsilon 1, " in desk.run(of_rounds, own)
 
 
+@pytest.mark.slow
+def test_the_guide_to_overviews(desk: Desk) -> None:
+    # Kills: a pool without lists, a key that the spec does not have.
+    page = f"{GUIDES}/overview.md"
+    (made,) = blocks(page)
+    own = {"user: sender": "user: author", "words/words.txt": "words.txt", "  # months": "  months"}
+    desk.spec("overview.yaml", page, own | {"column: date": "column: label"})
+    desk.run(made, {"lists=20": "lists=4"})
+    assert (desk.folder / "releases" / "mail-overview" / "overview.html").exists()
+
+
 @pytest.mark.nightly
 def test_the_guide_to_sentence_embeddings(desk: Desk) -> None:
     page = f"{GUIDES}/sentence-embeddings.md"

@@ -10,7 +10,7 @@ import bisect
 import itertools
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import NamedTuple
@@ -45,6 +45,11 @@ Text = tuple[int, bytes]
 """A document: its priority among its user's documents, and its known words' numbers, int32."""
 Share = tuple[int, list[Text]]
 """A user's contribution: the number of the user's group, and documents by priority."""
+Ragged = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]
+"""Numbers of each of n documents: offsets (n + 1,), and the numbers, document after document."""
+Cells = Callable[[Documents, Ragged, int], Ragged]
+"""What numbers a document has in a share, where they are not those of its words: a function of each
+document and its words' numbers alone, and of the number of words of the vocabulary."""
 
 
 @dataclass(frozen=True)
@@ -175,18 +180,17 @@ class GatherUsers(beam.PTransform):
         vocabulary: beam.pvalue.AsSingleton,
         key: KeySource,
         rejects: RejectLog,
+        cells: Cells | None = None,
     ) -> None:
         super().__init__()
-        self._corpus = corpus
         self._users = users
         self._vocabulary = vocabulary
-        self._key = key
-        self._rejects = rejects
+        self._read = _ReadShares(corpus, users, key, rejects, cells)
 
     def expand(self, splits: beam.PCollection[Split]) -> dict[str, beam.PCollection]:
-        read_shares = splits | "read" >> beam.ParDo(
-            _ReadShares(self._corpus, self._users, self._key, self._rejects), self._vocabulary
-        ).with_outputs(TALLIES, TAG, main="shares")
+        read_shares = splits | "read" >> beam.ParDo(self._read, self._vocabulary).with_outputs(
+            TALLIES, TAG, main="shares"
+        )
         shares = (
             read_shares.shares
             | "bound" >> beam.CombinePerKey(BoundShare(self._users.tokens))
@@ -199,12 +203,18 @@ class _ReadShares(beam.DoFn):
     """A DoFn from a split to (digest, `Share`) for each user, in parts if it has much text."""
 
     def __init__(
-        self, corpus: Corpus, users: BoundedUsers, key: KeySource, rejects: RejectLog
+        self,
+        corpus: Corpus,
+        users: BoundedUsers,
+        key: KeySource,
+        rejects: RejectLog,
+        cells: Cells | None = None,
     ) -> None:
         self._corpus = corpus
         self._users = users
         self._key = key
         self._rejects = rejects
+        self._cells = cells
         self._progress = Progress("gathering")
 
     @redacted
@@ -215,7 +225,7 @@ class _ReadShares(beam.DoFn):
         shares: dict[bytes, Share] = defaultdict(bound.create_accumulator)
         held = 0
         for documents in self._progress.read(split, self._corpus):
-            found = shares_of(documents, self._users, vocabulary, key)
+            found = shares_of(documents, self._users, vocabulary, key, self._cells)
             self._progress.count(documents, found.tokens)
             seen.add(documents)
             seen.add_words(found.tokens, found.known, found.frequent)
@@ -249,7 +259,11 @@ class SharesOf(NamedTuple):
 
 
 def shares_of(
-    documents: Documents, users: BoundedUsers, vocabulary: Vocabulary, key: ReleaseKey
+    documents: Documents,
+    users: BoundedUsers,
+    vocabulary: Vocabulary,
+    key: ReleaseKey,
+    cells: Cells | None = None,
 ) -> SharesOf:
     """Read a batch; each document is cut to the most that a user contributes."""
     stream = key.stage(
@@ -260,6 +274,10 @@ def shares_of(
         tokenizer=vocabulary.tokenizer.law,
     )
     offsets, terms, tokens = terms_of(documents, vocabulary)
+    read, known = int(tokens.sum()), len(terms)
+    frequent = FrequentCounts.of_terms(read, terms)
+    if cells is not None:
+        offsets, terms = cells(documents, (offsets, terms), len(vocabulary))
     digests = users.digests(documents, key)
     raw = [
         terms[a : min(b, a + users.tokens)].astype("<i4").tobytes()
@@ -273,19 +291,21 @@ def shares_of(
             users.numbers(documents), zip(priorities.tolist(), raw, strict=True), strict=True
         )
     ]
-    read = int(tokens.sum())
-    frequent = FrequentCounts.of_terms(read, terms)
-    return SharesOf(list(zip(digests, shares, strict=True)), read, len(terms), frequent)
+    return SharesOf(list(zip(digests, shares, strict=True)), read, known, frequent)
 
 
 def gathered(
-    batches: Iterable[Documents], users: BoundedUsers, vocabulary: Vocabulary, key: ReleaseKey
+    batches: Iterable[Documents],
+    users: BoundedUsers,
+    vocabulary: Vocabulary,
+    key: ReleaseKey,
+    cells: Cells | None = None,
 ) -> dict[bytes, Share]:
     """Return the shares of all users of some batches, as `GatherUsers` gathers them."""
     bound = BoundShare(users.tokens)
     found: dict[bytes, Share] = defaultdict(bound.create_accumulator)
     for documents in batches:
-        for user, share in shares_of(documents, users, vocabulary, key).shares:
+        for user, share in shares_of(documents, users, vocabulary, key, cells).shares:
             if user is not None:
                 found[user] = bound.add_input(found[user], share)
     shares = {user: bound.extract_output(share) for user, share in found.items()}

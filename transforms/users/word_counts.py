@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import apache_beam as beam
@@ -17,7 +17,7 @@ from quietcorpus.mechanisms.users.word_counts import WordCounts
 
 from ..errors import redacted
 from ..sums import require_all
-from .clipped_sums import Cells, NoisyTextSums, TextSums
+from .clipped_sums import Cells, NoisyTextSums, TextSums, UserSums
 from .term_rounds import terms_in
 from .texts import UserTexts, places_in
 from .user_shards import Shard, ShardPlan
@@ -80,7 +80,7 @@ class NoisyWordCounts(beam.PTransform):
         super().__init__()
         self._vocabulary = vocabulary
         self._noisy = NoisyTextSums(counting, vocabulary, plan, identified)
-        self._join = _Join(counting)
+        self._join = JoinBlocks(counting, counting.bound.counts)
 
     def expand(self, shards: beam.PCollection[Shard]) -> beam.PCollection[Counts]:
         return (
@@ -91,11 +91,12 @@ class NoisyWordCounts(beam.PTransform):
         )
 
 
-class _Join(beam.DoFn):
-    """A DoFn from all blocks of noisy sums to the counts of all words."""
+class JoinBlocks(beam.DoFn):
+    """A DoFn from all blocks of noisy sums to the counts of all cells."""
 
-    def __init__(self, counting: UserCounts) -> None:
+    def __init__(self, counting: UserSums, counts: Callable[[Counts], Counts]) -> None:
         self._counting = counting
+        self._counts = counts
 
     @redacted
     def process(
@@ -105,4 +106,4 @@ class _Join(beam.DoFn):
         expected = self._counting.blocks_of(len(vocabulary))
         require_all(tuple(number for number, _ in found), len(expected))
         sums = np.concatenate([np.frombuffer(own, np.int64) for _, own in found])
-        yield self._counting.bound.counts(sums)
+        yield self._counts(sums)

@@ -281,14 +281,17 @@ _OF_NARROWED = (
     "the units whose votes narrowed the pool, beyond the guarantee that it came with; if they are "
     "of this corpus, both costs are theirs"
 )
-_OF_TEXTS = (
-    "whether there is a release: a corpus without a document, with too many unreadable records, or "
-    "with an identifier twice, makes none",
+OF_POOL = (
     "what is public: the pool's texts are released as they are, and may name people who are in "
     "the corpus too",
     "what an encoder's arithmetic gives away: the proof takes each embedding as a function of its "
     "document alone; workers see to that, shape by shape, by encoding documents at every place of "
     "a batch, beside others and beside blanks, and encode one by one where it does not hold",
+)
+_OF_TEXTS = (
+    "whether there is a release: a corpus without a document, with too many unreadable records, or "
+    "with an identifier twice, makes none",
+    *OF_POOL,
     "anything from whoever runs the release and sees the text, whom the documents' authors must "
     "trust",
 )

@@ -95,25 +95,7 @@ class PublicTextsKind(Kind):
 
     @property
     def artefacts(self) -> Sequence[card.UsedArtefact]:
-        pool, encoder = self.voting.pool, self.voting.encoder
-        manifest = pool.open().manifest
-        own = manifest.provenance if isinstance(encoder, CarriedEncoder) else "public"
-        return [
-            card.UsedArtefact(
-                name="pool",
-                uri=places.without_folders(pool.uri),
-                digest=pool.digest,
-                provenance=manifest.provenance,
-                guarantee=from_numbers(manifest.guarantee),
-            ),
-            # What a carried encoder cost is in the pool's guarantee.
-            card.UsedArtefact(
-                name="encoder",
-                uri=places.without_folders(encoder.name),
-                digest=encoder.digest,
-                provenance=own,
-            ),
-        ]
+        return used_pool(self.voting.pool, self.voting.encoder)
 
     def build(self, pipeline: beam.Pipeline, job: Job) -> None:
         released = splits_of(pipeline, job) | "votes" >> self.release(job)
@@ -204,6 +186,28 @@ class PublicTextsKind(Kind):
         return Account([Spending("votes", total)], total, self.resolved, self.limits)
 
 
+def used_pool(pool: PoolSource, encoder: EncoderSource | CarriedEncoder) -> list[card.UsedArtefact]:
+    """Return the card's entries for a pool and the encoder of documents."""
+    manifest = pool.open().manifest
+    own = manifest.provenance if isinstance(encoder, CarriedEncoder) else "public"
+    return [
+        card.UsedArtefact(
+            name="pool",
+            uri=places.without_folders(pool.uri),
+            digest=pool.digest,
+            provenance=manifest.provenance,
+            guarantee=from_numbers(manifest.guarantee),
+        ),
+        # What a carried encoder cost is in the pool's guarantee.
+        card.UsedArtefact(
+            name="encoder",
+            uri=places.without_folders(encoder.name),
+            digest=encoder.digest,
+            provenance=own,
+        ),
+    ]
+
+
 def votes_by(spec: PublicTextsSpec, epsilon: Fraction, key: str) -> Ballots:
     """Return the votes and the noise that a spec asks for, at the largest budget, `epsilon`.
 
@@ -249,14 +253,14 @@ def voting_by(spec: PublicTextsSpec, votes: Ballots) -> Voting:
             f"{dimensions} dimensions; give a pool of {least_texts(dimensions):,} or more, or drop "
             "the key"
         )
-    encoder = _encoder(spec.encoder, source, manifest)
+    encoder = encoder_of(spec.encoder, source, manifest)
     search = manifest.search
     lists = None if search is None else SearchedLists(search["lists"], search["probes"])
     smooth = bool(spec.smooth)
     return Voting(votes, source, manifest.texts, encoder, strata, smooth, lists, pool.frequent)
 
 
-def _encoder(
+def encoder_of(
     name: str | None, pool: PoolSource, manifest: PoolManifest
 ) -> EncoderSource | CarriedEncoder:
     """Find the encoder of a pool; raises InputError if the spec names another one."""

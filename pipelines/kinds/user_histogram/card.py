@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Mapping, Sequence, Set
 from fractions import Fraction
 from typing import Any, Literal, Protocol
 
@@ -54,6 +54,7 @@ class CountsUsers(Protocol):
     budgets: dict[str, Any] | None
     delta: float
     vocabulary: dict[str, Any]
+    vocabulary_size: int
     noise_multiplier: str
 
 
@@ -262,8 +263,17 @@ def are_solved(
     return False
 
 
-def check_total(uri: str, mechanism: CountsUsers, card: Card, stage: str) -> None:
-    """Check that the budget is the mechanism's, and ends in a stage; raises InputError."""
+def check_total(
+    uri: str,
+    mechanism: CountsUsers,
+    card: Card,
+    stage: str,
+    of_words: Container[str] | None = None,
+) -> None:
+    """Check that the budget is the mechanism's, and ends in a stage; raises InputError.
+
+    All files have a row for each word, or those alone of the paths `of_words`.
+    """
     total = card.budget.total
     assert isinstance(total, UserParameters | DocumentParameters)
     if card.budget.stages[-1].stage != stage:
@@ -273,7 +283,8 @@ def check_total(uri: str, mechanism: CountsUsers, card: Card, stage: str) -> Non
     most = total.epsilon if mechanism.epsilon is None else mechanism.epsilon
     if mechanism.delta != total.delta or most < total.epsilon:
         raise InputError(f"{uri}: mechanism: epsilon or delta is not the budget's")
-    if {file.rows for file in card.files} != {card.mechanism.vocabulary_size}:  # type: ignore[attr-defined]
+    rows = {one.rows for one in card.files if of_words is None or one.path in of_words}
+    if rows != {mechanism.vocabulary_size}:
         raise InputError(f"{uri}: mechanism: vocabulary_size is not the number of words")
 
 

@@ -12,6 +12,7 @@ import apache_beam as beam
 
 from quietcorpus.mechanisms.accounting.guarantees import compose
 from quietcorpus.mechanisms.users.adaptive_selection import TermSelection
+from quietcorpus.mechanisms.users.user_vocabulary import Selection, UserVocabulary
 from quietcorpus.mechanisms.users.word_counts import WordCounts
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.run_files import WriteRunFiles, WriteTables
@@ -54,21 +55,10 @@ class UserHistogramKind(ClippedSumsKind):
         corpus = ShardedUsers.resolve(spec)
         assert isinstance(corpus, ShardedUsers)
         if corpus.choice is not None:
-            _refuse_few(corpus, corpus.choice)
+            refuse_few(corpus, corpus.choice)
         made = cls(corpus, corpus.norms())
-        made._refuse_alike()
+        made.refuse_alike()
         return made
-
-    def _refuse_alike(self) -> None:
-        """Raise InputError for groups whose users contribute the same at different budgets."""
-        met: dict[int, tuple[str, Fraction]] = {}
-        for name, budget in self.corpus.budgets.items():
-            other, own = met.setdefault(self.norms.most[name], (name, budget))
-            if own != budget:
-                raise InputError(
-                    f"{self.corpus.key}: {name}: too close to that of {other} for the noise to "
-                    "tell apart; give both the smaller one"
-                )
 
     @property
     def spec(self) -> UserHistogramSpec:
@@ -136,16 +126,20 @@ class UserHistogramKind(ClippedSumsKind):
         return Account(spendings, compose(spendings), resolved, limits)
 
 
-def needed(choice: TermSelection) -> int:
+def needed(choice: TermSelection | UserVocabulary) -> int:
     """Return how many users must have a word, each among `words`, for an even chance of it."""
-    return min(
-        math.ceil(Fraction(one.threshold, one.weight(one.words))) for _, one in choice.rounds
-    )
+    return min(math.ceil(Fraction(one.threshold, one.weight(one.words))) for one in _rounds(choice))
 
 
-def _refuse_few(corpus: UserCorpus, choice: TermSelection) -> None:
+def _rounds(choice: TermSelection | UserVocabulary) -> Sequence[Selection]:
+    if isinstance(choice, UserVocabulary):
+        return [choice]
+    return [one for _, one in choice.rounds]
+
+
+def refuse_few(corpus: UserCorpus, choice: TermSelection | UserVocabulary) -> None:
     """Raise InputError for users who could hardly select a word, did each give it all weight."""
-    least = min(math.ceil(Fraction(one.threshold, one.noise.steps)) for _, one in choice.rounds)
+    least = min(math.ceil(Fraction(one.threshold, one.noise.steps)) for one in _rounds(choice))
     if corpus.spec.units < least:
         raise InputError(
             f"mechanism.{corpus.unit}s: about {corpus.spec.units:,} are too few for any word to be "

@@ -27,10 +27,20 @@ from ...schema.spec import Spec
 from ...storage import files as storage
 from ...storage.layout import VOCABULARY
 from .counts import UserHistogramKind
+from .user_corpus import ClippedSumsKind
 
 _TOP, _MOST_USED = 100, 1_000
 _LEAST_USERS = 20
 _ALL = 1 << 40  # words of a user
+NOTES_OF_USERS = (
+    "Membership of users is attacked on the sums of a quarter of the sampled users (500 at "
+    f"most), under the noise of the release, if {_LEAST_USERS} or more have a word of the "
+    "vocabulary.",
+    "The two inputs of the definition differ by one user of the sample. The best attacker "
+    "is exact: of sums that differ by m standard deviations of the noise, its AUC is "
+    f"Phi(m / sqrt 2). {definition.NOTE}",
+)
+"""Notes on the attacks on sums over users."""
 
 
 class UserHistogramStudy(Study):
@@ -61,12 +71,7 @@ class UserHistogramStudy(Study):
         self.notes = [
             "Counts are of the whole corpus, every user as often as the release may count a word, "
             "and of however many words; fresh draws take the vocabulary as it was released.",
-            "Membership of users is attacked on the sums of a quarter of the sampled users (500 at "
-            f"most), under the noise of the release, if {_LEAST_USERS} or more have a word of the "
-            "vocabulary.",
-            "The two inputs of the definition differ by one user of the sample. The best attacker "
-            "is exact: of sums that differ by m standard deviations of the noise, its AUC is "
-            f"Phi(m / sqrt 2). {definition.NOTE}",
+            *NOTES_OF_USERS,
         ]
 
     def _gathered(self, batches: Iterable[Documents], tokens: int) -> UserDocuments:
@@ -108,23 +113,7 @@ class UserHistogramStudy(Study):
         """Yield the measures of a draw."""
         kind: UserHistogramKind = draw.law
         yield from self._measured(draw.rows["weight"].to_numpy(), "release")
-        units = self._units(kind)
-        deviation = float(kind.norms.mechanism.deviation)
-        most, way = definition.allowed(kind)
-        lengths = np.sqrt(np.asarray(units.multiply(units).sum(axis=1)).ravel())
-        curve = Normals(lengths / deviation) if len(lengths) else None
-        yield from definition.compared(curve, most, way)
-        if units.shape[0] < _LEAST_USERS:
-            return
-
-        def release(sums: Counts) -> Counts:
-            every = np.arange(len(sums)), sums.astype(np.int64)
-            return kind.counting.noised(every, self._vocabulary, ReleaseKey.fresh())
-
-        attack = SumsAttack(units, release, deviation, np.random.default_rng([number, 3]))
-        yield from fresh_attack("release", attack.on_target(), "count")
-        yield from fresh_attack("noise", attack.on_strangers(), "count")
-        yield Observation("count-membership", "guarantee", most.auc)
+        yield from attacked(kind, self._units(kind), self._vocabulary, number)
 
     def _measured(self, counts: Counts, subject: str) -> Iterator[Observation]:
         total = self._exact.sum()
@@ -145,6 +134,31 @@ class UserHistogramStudy(Study):
         owners, cells, numbers = kind.counting.clipped(self._sampled, self._vocabulary, self._key)
         offsets = np.searchsorted(owners, np.arange(len(self._sampled) + 1))
         return sp.csr_array((numbers, cells, offsets), (len(self._sampled), len(self._terms)))
+
+
+def attacked(
+    kind: ClippedSumsKind, units: sp.csr_array, vocabulary: Vocabulary, number: int
+) -> Iterator[Observation]:
+    """Yield what attackers of the definition, and of who took part, find in noisy sums.
+
+    `units` is what the sampled users add to exact sums, int64 (n, cells).
+    """
+    deviation = float(kind.norms.mechanism.deviation)
+    most, way = definition.allowed(kind)
+    lengths = np.sqrt(np.asarray(units.multiply(units).sum(axis=1)).ravel())
+    curve = Normals(lengths / deviation) if len(lengths) else None
+    yield from definition.compared(curve, most, way)
+    if units.shape[0] < _LEAST_USERS:
+        return
+
+    def release(sums: Counts) -> Counts:
+        every = np.arange(len(sums)), sums.astype(np.int64)
+        return kind.counting.noised(every, vocabulary, ReleaseKey.fresh())
+
+    attack = SumsAttack(units, release, deviation, np.random.default_rng([number, 3]))
+    yield from fresh_attack("release", attack.on_target(), "count")
+    yield from fresh_attack("noise", attack.on_strangers(), "count")
+    yield Observation("count-membership", "guarantee", most.auc)
 
 
 def _largest(counts: Counts, most: int) -> list[int]:

@@ -38,7 +38,7 @@ from quietcorpus.transforms.users.user_shards import (
     ShardsOfSplits,
 )
 from quietcorpus.transforms.users.user_vocabulary import UserVocabularyOfSplits
-from quietcorpus.transforms.users.users import BoundedUsers, GatherUsers
+from quietcorpus.transforms.users.users import BoundedUsers, Cells, GatherUsers
 from quietcorpus.transforms.vocabulary import KeySource, listed, load
 
 from ...card import model as card
@@ -123,9 +123,12 @@ class UserCorpus(BudgetedUsers):
         return [statements.public_artefact("vocabulary", self.public)] if self.public else []
 
     def gathered(
-        self, pipeline: beam.Pipeline, job: Job
+        self, pipeline: beam.Pipeline, job: Job, cells: Cells | None = None
     ) -> tuple[beam.pvalue.AsSingleton, dict[str, beam.PCollection]]:
-        """Build the vocabulary and the outputs of `GatherUsers`."""
+        """Build the vocabulary and the outputs of `GatherUsers`, with these numbers of documents.
+
+        Without `cells`, they are the numbers of their words.
+        """
         splits = splits_of(pipeline, job)
         if self.selection is None:
             vocabulary, read = listed(pipeline, self.public, self.tokenizer), []
@@ -137,7 +140,7 @@ class UserCorpus(BudgetedUsers):
             vocabulary, read = selected["vocabulary"], [selected[TALLIES]]
         words = beam.pvalue.AsSingleton(vocabulary)
         gathered = splits | "users" >> GatherUsers(
-            job.corpus, self.users, words, job.key, job.rejects
+            job.corpus, self.users, words, job.key, job.rejects, cells
         )
         refuse_repeated(gathered[TAG], job)
         tallies = (gathered[TALLIES], *read) | "tallies" >> beam.Flatten()
@@ -315,6 +318,17 @@ class ClippedSumsKind(UserLevelKind):
 
     def __post_init__(self) -> None:
         self.corpus.users.require_groups(self.norms.most)
+
+    def refuse_alike(self) -> None:
+        """Raise InputError for groups whose users contribute the same at different budgets."""
+        met: dict[int, tuple[str, Fraction]] = {}
+        for name, budget in self.corpus.budgets.items():
+            other, own = met.setdefault(self.norms.most[name], (name, budget))
+            if own != budget:
+                raise InputError(
+                    f"{self.corpus.key}: {name}: too close to that of {other} for the noise to "
+                    "tell apart; give both the smaller one"
+                )
 
     @property
     @abstractmethod

@@ -1,0 +1,1 @@
+"""The kind `overview`: public groups of texts, with noisy sizes and telling words."""

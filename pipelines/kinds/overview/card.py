@@ -1,0 +1,322 @@
+"""The mechanism of `kind: overview` on the card, and the files of such a release."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from quietcorpus.mechanisms.accounting.concentrated import rho_of
+from quietcorpus.mechanisms.accounting.filters import Concentrated
+from quietcorpus.mechanisms.accounting.guarantees import Spending, UserPrivacy
+from quietcorpus.transforms.errors import InputError
+from quietcorpus.transforms.shards import ROW_GROUP_ROWS
+
+from ...card.costs import (
+    check_cost,
+    courses_of_norms,
+    is_accountable,
+    is_solved_alike,
+    within_deviations,
+)
+from ...card.limits import are_named
+from ...card.mechanism import FileFormat, Mechanism, Product, Promise
+from ...card.model import Card, UsedArtefact
+from ...card.parameters import Rational, UserParameters
+from ...card.rows import VOCABULARY_FORMAT, check_vocabulary, misfit_of
+from ...card.weakness import Weakness, of_noise, of_users
+from ...storage import files as storage
+from ...storage import layout
+from ..public_texts.card import OF_POOL
+from ..user_histogram.card import (
+    LEAST_ON_NOISE,
+    are_norms,
+    are_solved,
+    charged_for_vocabulary,
+    check_total,
+    limits_of,
+    of_norms,
+)
+from .findings import (
+    COUNTS_SCHEMA,
+    EXAMPLES,
+    EXAMPLES_SCHEMA,
+    GROUPS_SCHEMA,
+    MONTHS_SCHEMA,
+    WORDS_SCHEMA,
+    Noise,
+    counts_table,
+    groups_table,
+    months_table,
+    words_table,
+)
+from .page import promised, render
+from .spec import MOST_GROUPS, BoundSpec, MonthsSpec
+
+if TYPE_CHECKING:  # its module imports optional packages
+    from quietcorpus.mechanisms.users.grouped_counts import GroupedCounts
+
+STAGE = "overview"
+
+
+def _format(meaning: str, schema: pa.Schema, row_group_rows: int | None = None) -> FileFormat:
+    return FileFormat(
+        meaning, tuple(schema.names), tuple(schema.types), row_group_rows=row_group_rows
+    )
+
+
+_FILES = {
+    layout.GROUPS: _format(
+        "the noisy number of `documents` in each group; `share` is that of the groups that are not "
+        "`is_empty`, plus or minus `margin` for 95 % of the noise",
+        GROUPS_SCHEMA,
+    ),
+    layout.WORDS: _format(
+        "the words that tell a group from all of them together, the most telling first: `ratio` is "
+        "how many times more often documents of the group use the `term`, between `low` and `high` "
+        "for 95 % of the noise; `certainty` is in standard deviations of it",
+        WORDS_SCHEMA,
+    ),
+    layout.EXAMPLES: _format(
+        "the public texts nearest to each group's centre, by their number in the pool",
+        EXAMPLES_SCHEMA,
+    ),
+    layout.MONTHS: _format("the noisy number of documents by group and month", MONTHS_SCHEMA),
+    layout.VOCABULARY: VOCABULARY_FORMAT,
+    layout.COUNTS: _format(
+        "the noisy `count` of each word in each group, by its `term_id` in the vocabulary",
+        COUNTS_SCHEMA,
+        ROW_GROUP_ROWS,
+    ),
+    layout.OVERVIEW: FileFormat("the groups and their words as a page, for a browser"),
+}
+
+
+class OverviewMechanism(Mechanism):
+    """A release of an overview."""
+
+    kind: Literal["overview"]
+    pool: str
+    user: str
+    users: int
+    epsilon: float | None = None
+    budgets: dict[str, Any] | None = None
+    delta: float
+    encoder: str
+    contributions: dict[str, int]
+    months: dict[str, str] | None = None
+    vocabulary: dict[str, Any]
+    tokenizer: str
+    vocabulary_size: int
+    groups: int = Field(ge=1, le=MOST_GROUPS)
+    noise_multiplier: Rational
+    norms: dict[str, int]
+    deviation: float
+    deviation_of_sizes: float
+    encoder_precision: str
+    encoder_software: str
+    software: str
+
+    @property
+    def promise(self) -> Promise:
+        """Return the form of user-level privacy."""
+        return Promise(UserParameters)
+
+    @property
+    def product(self) -> Product:
+        """Return the sort of product that the release is."""
+        return "statistics"
+
+    @property
+    def proofs(self) -> tuple[str, ...]:
+        """Return the modules with the proofs of its noise."""
+        chosen = ("users/user_vocabulary",) if "private" in self.vocabulary else ()
+        return ("users/grouped_counts", "users/clipped_sum", *chosen, "noise/gaussian")
+
+    @property
+    def notes(self) -> list[str]:
+        """Return the README's note on what the numbers are of."""
+        bound = BoundSpec.model_validate(self.contributions)
+        return [
+            "A document is in the group of the public texts whose centre is nearest to it, however "
+            f"far that is. Of a user, {bound.documents:,} of the documents count in full in the "
+            f"sizes, and {bound.items:,} words, each once in a group; of more, each counts a part. "
+            f"Noise of a standard deviation of {self.deviation_of_sizes:,.4g} is on every size, "
+            f"and of {self.deviation:,.4g} on every count of a word."
+        ]
+
+    def limits(
+        self, spendings: Sequence[Spending[Any]], artefacts: Sequence[UsedArtefact]
+    ) -> list[str]:
+        """Return the lines on what an overview does not hide."""
+        return overview_limits(self.user, are_named(self.budgets))
+
+    def results(self, block: Any) -> tuple[Set[str], Set[str]]:
+        """Return the groups, the number of words, the noise, and what encoded documents."""
+        return {
+            *("vocabulary_size", "groups", "noise_multiplier", "norms"),
+            *("deviation", "deviation_of_sizes"),
+            *("encoder", "encoder_precision", "encoder_software", "software"),
+        }, set()
+
+    @property
+    def used(self) -> list[tuple[str, str]]:
+        """Return the vocabulary, if it is public, pool and encoder."""
+        public = self.vocabulary.get("public")
+        listed = [("vocabulary", public)] if public is not None else []
+        return [*listed, ("pool", self.pool), ("encoder", self.encoder)]
+
+    @property
+    def files(self) -> Mapping[str, FileFormat]:
+        """Return the formats of the files."""
+        if self.months is not None:
+            return _FILES
+        return {path: own for path, own in _FILES.items() if path != layout.MONTHS}
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """Return the paths of all files."""
+        return tuple(self.files)
+
+    def weaknesses(self, card: Card) -> tuple[Sequence[Weakness], Sequence[Weakness]]:
+        """Return those of delta before, and those of the noise after."""
+        total = card.budget.total.guarantee
+        assert isinstance(total, UserPrivacy)
+        on_noise = self.users / self.deviation
+        return of_users(total.delta, self.users), of_noise(
+            self.users, on_noise, LEAST_ON_NOISE, "users", "counts"
+        )
+
+    @property
+    def bound(self) -> GroupedCounts:
+        """Return the bound on what a user adds; raises ValueError for numbers that cannot be."""
+        # The module imports optional packages.
+        from quietcorpus.mechanisms.users.grouped_counts import GroupedCounts
+
+        given = BoundSpec.model_validate(self.contributions)
+        months = MonthsSpec.model_validate(self.months).counted.count if self.months else 0
+        return GroupedCounts(given.items, given.documents, self.groups, months)
+
+    @property
+    def noise(self) -> Noise:
+        """Return the standard deviations of the noise."""
+        return Noise(self.deviation_of_sizes, self.deviation)
+
+    def misfit(self, name: str, rows: pa.Table, tables: Mapping[str, pa.Table]) -> str | None:
+        """Return the fault of the words' rows; None if there is none."""
+        if name != layout.VOCABULARY:
+            return None
+        least = within_deviations(self.deviation * self.groups) + self.groups  # counts are rounded
+        return misfit_of(rows, self.vocabulary, self.tokenizer, least)
+
+    def check_files(self, output: str, card: Card) -> None:
+        """Check that sizes, shares, weights and telling words follow from the noisy counts."""
+        found = {
+            path: storage.read_table(f"{output}/{path}")
+            for path in self.files
+            if path != layout.OVERVIEW
+        }
+        wrong = next(_wrong(self, found), None)
+        if wrong is not None:
+            raise InputError(f"{output}/{wrong}: not what follows from noisy counts of groups")
+
+    def written(self, output: str) -> Iterator[tuple[str, bytes]]:
+        """Yield the page."""
+        shown = [layout.GROUPS, layout.WORDS, layout.EXAMPLES]
+        shown += [layout.MONTHS] if self.months is not None else []
+        found = {path: storage.read_table(f"{output}/{path}") for path in shown}
+        said = promised(self.model_dump(mode="json", exclude_none=True))
+        yield layout.OVERVIEW, render(found, **said).encode()
+
+    def charged(self, stages: Sequence[Any]) -> Concentrated | None:
+        """Return what a filter charges for the noise of counts, and the vocabulary."""
+        own = Concentrated(rho_of(Fraction(self.noise_multiplier)))
+        return own + charged_for_vocabulary(self, stages)
+
+
+def _wrong(mechanism: OverviewMechanism, found: Mapping[str, pa.Table]) -> Iterator[str]:
+    """Yield the paths of tables that are not what a release makes of noisy counts."""
+    groups, noise = mechanism.groups, mechanism.noise
+    terms = found[layout.VOCABULARY]["term"].combine_chunks()
+    counts = found[layout.COUNTS]["count"].to_numpy()
+    if len(counts) != groups * len(terms):
+        yield layout.COUNTS
+        return
+    counts = counts.reshape(groups, len(terms))
+    sizes = found[layout.GROUPS]["documents"].to_numpy()
+    if len(sizes) != groups or _below(sizes, noise.of_size):
+        yield layout.GROUPS
+        return
+    if _below(counts, noise.of_word) or found[layout.COUNTS] != counts_table(counts):
+        yield layout.COUNTS
+    if not np.array_equal(found[layout.VOCABULARY]["weight"].to_numpy(), counts.sum(axis=0)):
+        yield layout.VOCABULARY
+    shares = groups_table(sizes, noise)
+    if found[layout.GROUPS] != shares:
+        yield layout.GROUPS
+    if found[layout.WORDS] != words_table(counts, shares, terms, noise):
+        yield layout.WORDS
+    if mechanism.months is not None:
+        months = MonthsSpec.model_validate(mechanism.months).counted
+        by_month = found[layout.MONTHS]["documents"].to_numpy()
+        if (
+            len(by_month) != groups * months.count
+            or _below(by_month, noise.of_size)
+            or found[layout.MONTHS] != months_table(by_month.reshape(-1, groups), months.first)
+        ):
+            yield layout.MONTHS
+    if not _are_examples(found[layout.EXAMPLES], groups):
+        yield layout.EXAMPLES
+
+
+def _below(counts: np.ndarray, deviation: float) -> bool:
+    """Return whether a count is below what noise takes it to; a count is rounded."""
+    return bool(counts.size and counts.min() < -within_deviations(deviation) - 1)
+
+
+def _are_examples(rows: pa.Table, groups: int) -> bool:
+    """Return whether each group, in order, has one to three texts of the pool, no two the same."""
+    own = rows["group"].to_numpy()
+    each = np.bincount(own, minlength=groups) if len(own) and own.min() >= 0 else np.zeros(0)
+    return (
+        len(each) == groups
+        and bool(
+            ((each >= 1) & (each <= EXAMPLES) & (np.diff(own, append=groups) >= 0).all()).all()
+        )
+        and pc.count_distinct(rows["id"]).as_py() == len(rows)
+        and pc.count_distinct(rows["text"]).as_py() == len(rows)
+        and bool(pc.all(pc.greater_equal(rows["id"], 0)).as_py())
+    )
+
+
+def overview_limits(user: str, named: bool | None) -> list[str]:
+    """Return the lines on what an overview does not hide; arguments are those of `limits_of`."""
+    return [*OF_POOL, *limits_of(user, named)]
+
+
+def check(output: str, card: Card) -> None:
+    """Check provenance, what the noise costs, and the numbers of the budget; raises InputError."""
+    mechanism, uri = card.mechanism, f"{output}/{layout.CARD}"
+    assert isinstance(mechanism, OverviewMechanism)
+    if any(one.guarantee is not None or one.provenance != "public" for one in card.artefacts):
+        raise InputError(f"{uri}: artefacts: not a public pool, encoder and vocabulary")
+    check_vocabulary(uri, mechanism.vocabulary, card.budget.stages[:-1])
+    stage = card.budget.stages[-1].parameters
+    assert isinstance(stage, UserParameters)
+    check_cost(uri, stage, courses_of_norms(mechanism.noise_multiplier, mechanism.norms))
+    check_total(uri, mechanism, card, STAGE, [layout.VOCABULARY])
+    if not is_accountable():
+        return
+    noise = float(Fraction(mechanism.noise_multiplier))
+    bound = mechanism.bound
+    if mechanism.noise != Noise(bound.deviation_of_sizes(noise), bound.deviation(noise)):
+        raise InputError(f"{uri}: mechanism: deviation is not that of the noise")
+    if not are_norms(mechanism.norms, mechanism.budgets):
+        raise InputError(f"{uri}: mechanism: norms are not those of the budgets' groups")
+    if is_solved_alike(card) and not are_solved(mechanism, card, of_norms):
+        raise InputError(f"{uri}: mechanism: its noise or norms are not those of its budget")

@@ -1,0 +1,108 @@
+"""Faults in what users add to an overview, and the audits that tell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from correct_audits import Patch, overview
+from faulty_embeddings import added_twice, asked, largest_group, without_budget
+from faulty_users import apart_by_file, as_if_named, groups_by_name
+from planting import Faults, of
+
+import quietcorpus.mechanisms.users.grouped_counts as module
+from quietcorpus.mechanisms.users.grouped_counts import GroupedCounts
+from quietcorpus.transforms.users.overview import Grouping, OverviewCounts
+
+
+def whole_norm_for_each(patch: Patch) -> None:
+    """Sizes and words, each of the whole norm."""
+    patch.setattr(module, "parted", lambda most: (most, most))
+
+
+def sizes_unclipped(patch: Patch) -> None:
+    """Every document of a user counts in full."""
+    real = GroupedCounts.cut
+
+    def cut(self: GroupedCounts, cells: Any, values: Any, bits: Any, most: int) -> Any:
+        whole = real(self, cells, values, bits, most)
+        sizes = cells < self.sizes
+        whole[sizes] = asked(values[sizes], bits[sizes])
+        return whole
+
+    patch.setattr(GroupedCounts, "cut", cut)
+
+
+def clipped_by_group(patch: Patch) -> None:
+    """A user of several groups has the whole norm of words in each."""
+    real = GroupedCounts.cut
+
+    def cut(self: GroupedCounts, cells: Any, values: Any, bits: Any, most: int) -> Any:
+        whole = np.zeros(len(values), np.int32)
+        for group in range(self.groups):
+            own = cells % self.groups == group
+            whole[own] = real(self, cells[own], values[own], bits[own], most)
+        return whole
+
+    patch.setattr(GroupedCounts, "cut", cut)
+
+
+def largest_norm(patch: Patch) -> None:
+    """The norm of the largest budget for all users."""
+    real = GroupedCounts.cut
+    patch.setattr(GroupedCounts, "cut", lambda self, c, v, bits, _: real(self, c, v, bits))
+
+
+def cells_of_neighbours(patch: Patch) -> None:
+    """A document has the cells of the one before it in its batch."""
+    real = Grouping.__call__
+
+    def shifted(self: Grouping, *given: Any) -> Any:
+        offsets, cells = real(self, *given)
+        return np.concatenate([[0], np.cumsum(np.roll(np.diff(offsets), 1))]), cells
+
+    patch.setattr(Grouping, "__call__", shifted)
+
+
+def silent_counts(patch: Patch) -> None:
+    """The sums of a block, as they are."""
+    real = OverviewCounts.noisy
+
+    def exact(self: OverviewCounts, number: int, packed: Any, vocabulary: Any, key: Any) -> Any:
+        nothing = (packed[0], bytes(len(packed[1])))
+        noise = real(self, number, nothing, vocabulary, key)
+        return real(self, number, packed, vocabulary, key) - noise
+
+    patch.setattr(OverviewCounts, "noisy", exact)
+
+
+OWN, PARTLESS = "a user's counts: group gold", "counts of documents without a part"
+FAULTS: Faults = {
+    "an overview's whole norm for sizes, and again for words": (
+        of(overview, whole_norm_for_each),
+        OWN,
+    ),
+    "an overview's sizes as they are": (of(overview, sizes_unclipped), OWN),
+    "an overview's words clipped group by group": (of(overview, clipped_by_group), OWN),
+    "an overview by the largest norm": (of(overview, largest_norm), "a user's counts: group tin"),
+    "an overview's users who count twice": (of(overview, added_twice), OWN),
+    "an overview's users of two files for one": (of(overview, apart_by_file), OWN),
+    "an overview's groups of users in the order of their names": (
+        of(overview, groups_by_name),
+        "a user's counts: group tin",
+    ),
+    "an overview by the largest budget of several": (
+        of(overview, largest_group),
+        "a user's counts: group tin",
+    ),
+    "an overview of users without a budget": (of(overview, without_budget), PARTLESS),
+    "an overview of documents without a user": (of(overview, as_if_named), PARTLESS),
+    "an overview's cells of a document's neighbours": (
+        of(overview, cells_of_neighbours),
+        PARTLESS,
+    ),
+    "an overview without its noise": (
+        of(overview, silent_counts),
+        "the counts, with and without a user",
+    ),
+}
