@@ -4,8 +4,8 @@ Sizes and words are two parts of one vector, each clipped to a share of the norm
 one budget and one accounting serve both. They are not clipped together: a user of many words would
 then count less in the sizes, and groups of long texts would seem small. The share of sizes, in
 squares, is a tenth: words get 1.05 times the noise that they would have alone, and a size of one
-document a user 3.2 times the noise that it would have alone, which is still a thirtieth of a word's
-for a hundred words.
+document a user 3.2 times the noise that it would have alone, which is still less than a third of a
+word's for a hundred words.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ _SIZES = 8, 15, 30, 60
 def render(tables: Mapping[str, pa.Table], **promise: Any) -> str:
     """Return the page of the tables of an overview, by their paths; equal ones give equal pages.
 
-    `promise` has what the page says of the guarantee: `epsilon`, `delta` and `user`, in words.
+    `promise` has what `promised` returns.
     """
     rows = {path: table.to_pylist() for path, table in tables.items()}
     groups = sorted(rows[GROUPS], key=lambda one: (-one["documents"], one["group"]))
@@ -36,12 +36,18 @@ def render(tables: Mapping[str, pa.Table], **promise: Any) -> str:
 
 
 def promised(block: Mapping[str, Any]) -> dict[str, str]:
-    """Return what the page says of the guarantee, from the mechanism's block on a card."""
+    """Return what the page says of users and their guarantee, from the block on a card."""
     budgets = block.get("budgets") or {}
     given = [block.get("epsilon"), *budgets.get("epsilon", {}).values(), *budgets.get("levels", ())]
     epsilon = max(one for one in given if one is not None)
     most = "at most " if budgets else ""
-    return {"epsilon": f"{most}{epsilon:g}", "delta": f"{block['delta']:g}", "user": block["user"]}
+    counted = block["contributions"]["documents"]
+    return {
+        "epsilon": f"{most}{epsilon:g}",
+        "delta": f"{block['delta']:g}",
+        "user": block["user"],
+        "counted": "one document" if counted == 1 else f"{counted:,} documents",
+    }
 
 
 def _group(group: dict[str, Any], rows: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
