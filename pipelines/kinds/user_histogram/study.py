@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from quietcorpus.evaluation.attacks.tradeoff import Normals
 from quietcorpus.evaluation.attacks.user_membership import SumsAttack
 from quietcorpus.evaluation.results import Observation, fresh_attack
-from quietcorpus.indexes.tokens.vocabulary import PhraseVocabulary
+from quietcorpus.indexes.tokens.vocabulary import PhraseVocabulary, Vocabulary
 from quietcorpus.mechanisms.bags.histogram import Counts
 from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.reading.documents import Documents
