@@ -28,11 +28,13 @@ _about: dict[str, str] = {}
 def configure_logging(level: str, form: Format = "text", *, progress: bool = True) -> None:
     """Send log lines to standard error; Beam's own only at DEBUG, since it logs failures twice.
 
-    Without `progress`, lines about the progress of work are left out.
+    Warnings that libraries give by Python's own way are lines of it, too, only at DEBUG: they may
+    quote values. Without `progress`, lines about the progress of work are left out.
     """
     logging.basicConfig(
         level=level, format="%(levelname)s %(message)s", force=True, handlers=[_AboveBars()]
     )
+    logging.captureWarnings(True)
     for handler in logging.getLogger().handlers:
         if not progress:
             handler.addFilter(_is_no_progress)

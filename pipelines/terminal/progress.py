@@ -73,6 +73,10 @@ class Pace:
         self.total, self._first, self._begun = total, done, time.monotonic()
         self._took: float | None = None
 
+    def keep(self, done: int) -> None:
+        """Note that `done` units were done before, so that no time was taken by them."""
+        self._first = done
+
     @property
     def seconds(self) -> float:
         """Return the time since the beginning."""
@@ -168,9 +172,14 @@ class Display:
         """Show that `units` more units are done."""
         self.show(self._done + units)
 
-    def show(self, done: int, *, title: str | None = None) -> None:
-        """Show that `done` units are done in all; take another title, if one is given."""
+    def show(self, done: int, *, title: str | None = None, kept: int | None = None) -> None:
+        """Show that `done` units are done in all; take another title, if one is given.
+
+        `kept` of them were done by an earlier run, and count for no pace.
+        """
         with self._lock:
+            if kept is not None:
+                self._pace.keep(kept)
             self.title = title or self.title
             if self._pace.total is not None and done > self._pace.total:  # a wrong number
                 self._pace.total = self._bar.total = None
@@ -365,7 +374,8 @@ class Observer:
             self._begin(STAGES[seen[-1]])
         self._stage = seen[-1]
         title = self.steps.titled(STAGES[self._stage])
-        self._display.show(self._done(self._stage), title=title)
+        kept = self._totals[f"{self._stage}/kept"]
+        self._display.show(self._done(self._stage), title=title, kept=kept)
 
     def _done(self, stage: str) -> int:
         """Return the number of documents of a pass that are read, or kept of an earlier try."""

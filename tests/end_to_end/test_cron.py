@@ -78,6 +78,7 @@ def test_the_crontab_and_the_days_that_were_missed(workspace: Workspace, folder:
     [
         ([1, 137, 1, 1], 4, "not released, exit code 1 (no summary)"),
         ([2], 1, "not released, exit code 2 (no summary)"),
+        ([4, 4, 2], 3, "not released, exit code 2 (no summary)"),  # an input that is late
         ([3], 1, "not released, exit code 3 (no summary)"),
         ([1, 127], 2, "not released, exit code 127 (no summary)"),
     ],

@@ -6,6 +6,7 @@ import json
 import logging
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
@@ -25,11 +26,27 @@ def restored(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(logs, "_about", {})
     monkeypatch.setattr(threading, "excepthook", threading.excepthook)
     yield
+    logging.captureWarnings(False)
     root.handlers[:], root.level = handlers, level
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return capsys.readouterr().err.splitlines()
+
+
+@pytest.mark.parametrize(("level", "told"), [("INFO", 0), ("DEBUG", 1)])
+def test_a_warning_of_pythons_is_no_bare_line(
+    capsys: pytest.CaptureFixture[str], level: str, told: int
+) -> None:
+    # Kills: lines among those in JSON that no collector of logs reads, and that may quote a value.
+    logs.configure_logging(level, "json")
+    with warnings.catch_warnings():  # pytest's own handling comes before
+        logging.captureWarnings(False)
+        logging.captureWarnings(True)
+        warnings.simplefilter("always")
+        warnings.warn(SECRET, DeprecationWarning, stacklevel=1)
+    found = [json.loads(line) for line in lines(capsys)]
+    assert [SECRET in one["event"] for one in found] == [True] * told
 
 
 def test_json_lines_name_the_run(capsys: pytest.CaptureFixture[str]) -> None:

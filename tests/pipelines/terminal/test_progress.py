@@ -11,7 +11,15 @@ import pytest
 from machine import wait_until
 
 from quietcorpus.pipelines.terminal import progress
-from quietcorpus.pipelines.terminal.progress import Display, Pace, Steps, duration, rate, table
+from quietcorpus.pipelines.terminal.progress import (
+    Display,
+    Observer,
+    Pace,
+    Steps,
+    duration,
+    rate,
+    table,
+)
 
 
 class Clock:
@@ -105,6 +113,18 @@ def test_a_pace_is_that_of_the_units(clock: Clock) -> None:
     assert pace.said(1000) == "50/s"
     clock.now += 80
     assert pace.said(1000) == "50/s"
+
+
+def test_what_an_earlier_run_kept_has_no_pace(
+    clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Kills: a resumed run that is told to end in seconds, since it "made" in one what was kept.
+    observer = Observer(1000, Steps(1, bar=False))
+    with observer.shown():
+        observer.add({"release/kept": 900})
+        clock.now += 50
+        observer.add({"release/documents": 50})
+    assert "950 of 1,000 documents, 1/s, 50 seconds left" in caplog.text
 
 
 def test_what_is_quick_says_nothing(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
