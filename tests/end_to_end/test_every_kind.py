@@ -121,7 +121,9 @@ ROWS: dict[str, Row] = {
         {"kind": "histogram", "budgets": TEAMS, "delta": 2e-5}
         | USERS
         | {"contributions": {"items": 20, "weight": 2}}
-        | {"vocabulary": {"private": {"epsilon": 12, "delta": 1e-5, "words": 30}}},
+        | {
+            "vocabulary": {"private": {"epsilon": 12, "delta": 1e-5, "words": 30, "ngrams": [1, 2]}}
+        },
         two=True,
     ),
     "histogram of documents": Row(
