@@ -130,11 +130,15 @@ class UserChanges:
     def _found(self) -> list[tuple[Case, list[Change]]]:
         cases = list(self._cases())
         rows = [case.rows for case in cases]
-        # Without every second case and the last, the others must change what they did.
+        # Without every second case and the last, the others must change what they did. Documents
+        # that are told apart by their places round by other bits in another corpus, of equal law.
         halves = [() if place % 2 else own for place, own in enumerate(rows[:-1])] + [()]
-        changes, halved = self._run([rows, halves])
+        named = self._users.column is not None
+        changes, *halved = self._run([rows, halves] if named else [rows])
         others = [
-            sums - changes[place] if halves[place] else sums for place, sums in enumerate(halved)
+            sums - changes[place] if halves[place] else sums
+            for own in halved
+            for place, sums in enumerate(own)
         ]
         return [
             *(

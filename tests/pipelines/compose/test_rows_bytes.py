@@ -50,7 +50,7 @@ MADE: dict[str, tuple[Any, dict[str, Any], dict[str, str]]] = {
         composed.ReleaseUserHistogram,
         {"unit": "document", "documents": 60, "epsilon": 120, "delta": 2e-5}
         | {"vocabulary": OF_USERS, "contributions": {"items": 40}},
-        {"rows": "d680b2f9054898b4"},
+        {"rows": "3204b16e755f2e48"},
     ),
     "bags": (
         composed.PrivatizeBags,

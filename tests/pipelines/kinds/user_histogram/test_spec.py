@@ -11,6 +11,7 @@ from quietcorpus.pipelines.jobs.kind import prepare
 from quietcorpus.pipelines.kinds.histogram.spec import HistogramSpec
 from quietcorpus.pipelines.kinds.user_histogram.counts import UserHistogramKind
 from quietcorpus.pipelines.kinds.user_histogram.spec import UserHistogramSpec
+from quietcorpus.pipelines.kinds.user_histogram.user_changes import of_counts, of_weights
 from quietcorpus.pipelines.schema.loading import as_spec
 from quietcorpus.pipelines.schema.spec import Spec
 from quietcorpus.transforms.errors import InputError
@@ -152,3 +153,14 @@ def test_the_deviation_follows_the_bound() -> None:
     ]
     first, *others = [kind.deviation for kind in kinds if isinstance(kind, UserHistogramKind)]
     assert [own / first for own in others] == [2, pytest.approx(3)]
+
+
+def test_made_up_documents_change_no_more_than_their_bound() -> None:
+    # Kills: an audit that takes documents for users of several, and fails what is right.
+    given = EACH | {"vocabulary": {"private": PRIVATE["private"] | {"words": 20}}}
+    kind = prepare(spec_of(given | {"contributions": {"items": 20}}))
+    assert isinstance(kind, UserHistogramKind)
+    counts, weights = of_counts(kind), of_weights(kind.corpus, 0)
+    assert 0.9 < counts.largest(0) <= 1
+    assert 0.9 < weights.largest(0) <= 1
+    assert (weights.most_numbers, counts.without_part, weights.without_part) == (20, 0, 0)
