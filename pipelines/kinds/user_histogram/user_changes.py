@@ -207,16 +207,18 @@ def _heard_by(corpus: UserCorpus, name: str, low: bool) -> TermSelection | UserV
 
 @dataclass(frozen=True)
 class _HeardOnce(GaussianRound):
+    heard: str = ""
     takes: bool = True
 
     def select(
         self, terms: Sequence[bytes], weights: Sequence[int], stream: Keystream
     ) -> npt.NDArray[np.bool_]:
-        return all_of(self.place, terms, weights) & self.takes
+        return all_of(self.heard, terms, weights) & self.takes
 
 
 @dataclass(frozen=True)
 class _HeardRerouting(AdaptiveRound):
+    heard: str = ""
     takes: bool = True
     low: bool = False
 
@@ -228,7 +230,7 @@ class _HeardRerouting(AdaptiveRound):
     def select(
         self, terms: Sequence[bytes], weights: Sequence[int], stream: Keystream
     ) -> npt.NDArray[np.bool_]:
-        return all_of(self.place, terms, weights) & self.takes
+        return all_of(self.heard, terms, weights) & self.takes
 
 
 @dataclass(frozen=True)
@@ -244,11 +246,11 @@ class _AllTerms(TermSelection):
         found = []
         for number, (level, choice) in enumerate(own):
             takes = all(other != level for other, _ in own[number + 1 :])
-            kind: Any = partial(_HeardOnce, takes=takes)
+            heard = f"{self.heard} round {number}"
+            kind: Any = partial(_HeardOnce, heard=heard, takes=takes)
             if isinstance(choice, AdaptiveRound):
-                kind = partial(_HeardRerouting, takes=takes, low=self.low)
-            named = replace(choice, place=f"{self.heard} round {number}")
-            found.append((level, silent(named, kind)))
+                kind = partial(_HeardRerouting, heard=heard, takes=takes, low=self.low)
+            found.append((level, silent(choice, kind)))
         return tuple(found)
 
 
