@@ -19,6 +19,7 @@ from quietcorpus.evaluation.audits.exact import loss
 from quietcorpus.evaluation.audits.findings import Exact, Sampled
 from quietcorpus.evaluation.audits.lower_bound import epsilon_at_least
 from quietcorpus.indexes.documents.pool import Pool
+from quietcorpus.indexes.documents.pool_lists import PoolLists
 from quietcorpus.indexes.search.inverted_lists import around
 from quietcorpus.indexes.search.protocol import SearchEngine, Searching
 from quietcorpus.indexes.tokens.tokenizer import NAME
@@ -362,7 +363,7 @@ def overview() -> Audits:
         **{"budgets": budgets, "delta": float(DELTA), "vocabulary": {"public": "nowhere"}},
         **{"contributions": {"items": 9, "documents": 2}, "months": months},
     )
-    grouping = Grouping(POOL, ENCODER, 5, spec.months.counted)
+    grouping = Grouping(_Listed(**vars(POOL)), _Encoder(**vars(ENCODER)), 5, spec.months.counted)
     return by_group.audits(OverviewKind(corpus_of(spec), NORMS, grouping))
 
 
@@ -371,6 +372,13 @@ class _Pool(PoolSource):
 
     def open(self) -> Pool:
         return LETTERS
+
+
+class _Listed(PoolSource):
+    """A source of the same in lists, one for each text."""
+
+    def open(self) -> Pool:
+        return replace(LETTERS, lists=PoolLists(LETTERS.vectors, np.ones(5, np.int64), 1))
 
 
 class _Encoder(EncoderSource):

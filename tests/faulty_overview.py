@@ -64,6 +64,17 @@ def cells_of_neighbours(patch: Patch) -> None:
     patch.setattr(Grouping, "__call__", shifted)
 
 
+def groups_by_neighbours(patch: Patch) -> None:
+    """The first document of a batch decides the group of all."""
+    real = Grouping.numbers
+
+    def shared(self: Grouping, texts: Any) -> Any:
+        found = real(self, texts)
+        return np.full(len(found), found[0]) if len(found) else found
+
+    patch.setattr(Grouping, "numbers", shared)
+
+
 def silent_counts(patch: Patch) -> None:
     """The sums of a block, as they are."""
     real = OverviewCounts.noisy
@@ -100,6 +111,10 @@ FAULTS: Faults = {
     "an overview's cells of a document's neighbours": (
         of(overview, cells_of_neighbours),
         PARTLESS,
+    ),
+    "an overview's groups by a document's neighbours": (
+        of(overview, groups_by_neighbours),
+        "groups of documents beside others",
     ),
     "an overview without its noise": (
         of(overview, silent_counts),

@@ -14,6 +14,7 @@ from quietcorpus.mechanisms.keystream import ReleaseKey
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import Corpus
 from quietcorpus.transforms.reading.sources import batches
+from quietcorpus.transforms.users.overview import Grouping
 from quietcorpus.transforms.users.users import gathered
 from quietcorpus.transforms.vocabulary import load
 
@@ -40,7 +41,26 @@ _CARRIERS, _MOST_CARRIED = 100, 100  # public texts that are looked at, and word
 
 def audits(kind: OverviewKind) -> list[Exact | Sampled]:
     """Return the audits of all stages."""
-    return of_clipped_sums(kind, of_overview(kind), _NUMBERS)
+    return [*of_clipped_sums(kind, of_overview(kind), _NUMBERS), of_groups(kind.grouping)]
+
+
+def of_groups(grouping: Grouping) -> Exact:
+    """Return the audit of the groups of texts, each of which must depend on that text alone."""
+
+    def changed() -> float:
+        texts = grouping.pool.open().texts[:_CARRIERS]
+        together = grouping.numbers(texts)
+        turned = grouping.numbers(texts.take(pa.array(np.arange(len(texts))[::-1])))[::-1]
+        alone = np.concatenate([grouping.numbers(texts[n : n + 1]) for n in range(len(texts))])
+        return float(((together != turned) | (together != alone)).sum())
+
+    return Exact(
+        "groups of documents beside others",
+        0.0,
+        "The figure is how many public texts of the pool have another group alone, or in another "
+        "order, than together.",
+        changed,
+    )
 
 
 def game(kind: OverviewKind, canaries: int, corpus: Corpus) -> Game:
