@@ -71,6 +71,11 @@ def test_counts_undo_the_units() -> None:
     assert found[3 : BOUND.sizes].reshape(2, 3).tolist() == [[0, 0, 1], [1, 0, 0]]
     words = found[BOUND.sizes :].reshape(3, WORDS)
     assert words.tolist() == [[1, 1, 0, 0, 0], [0] * 5, [0, 0, 0, 0, 1]]
+    # Kills: counts that are rounded down.
+    unit = STEPS / BOUND.deviation(1.0)
+    sums = np.zeros(BOUND.cells_of(WORDS), np.int64)
+    sums[BOUND.sizes : BOUND.sizes + 3] = np.rint(np.array([1.4, 1.6, -1.4]) * unit)
+    assert BOUND.counts(sums)[BOUND.sizes : BOUND.sizes + 3].tolist() == [1, 2, -1]
 
 
 def test_as_many_as_the_bound_count_in_full_and_more_by_the_root() -> None:
