@@ -223,6 +223,14 @@ BASES: dict[str, dict[str, Any]] = {
         "training": {"steps": 5},
     },
     "public-texts": {"pool": "pool", "epsilon": 1, "delta": 1e-6, "nearest": 5},
+    "overview": {
+        "pool": "pool",
+        "user": "author",
+        "users": 1000,
+        "epsilon": 4,
+        "delta": 1e-6,
+        "vocabulary": {"public": "vocabulary.txt"},
+    },
 }
 
 

@@ -130,7 +130,8 @@ def words_table(counts: Counts, groups: pa.Table, terms: pa.Array, noise: Noise)
     A word tells a group if more of its documents use it than of the documents of all groups that
     are not empty, by more than noise alone gives any word. `ratio` is how many times more often,
     and words are in the order of its lower end. `certainty` is how far the count is above that of a
-    group like the whole, in standard deviations of the noise.
+    group like the whole, in standard deviations of the noise. Where all groups but one are empty,
+    that one is the whole, and no word tells it.
 
     Args:
         counts: int64 (G, V).
@@ -139,7 +140,7 @@ def words_table(counts: Counts, groups: pa.Table, terms: pa.Array, noise: Noise)
         noise: on the counts.
     """
     kept = np.flatnonzero(~groups["is_empty"].to_numpy())
-    if not len(kept) or not len(terms):
+    if len(kept) < 2 or not len(terms):
         return WORDS_SCHEMA.empty_table()
     found = _Telling(counts[kept], groups["documents"].to_numpy()[kept], noise)
     parts = []

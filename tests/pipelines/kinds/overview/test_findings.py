@@ -90,3 +90,10 @@ def test_tables_have_a_row_for_each_number() -> None:
     months = months_table(np.arange(4).reshape(2, 2), 12 * 1999 + 11).to_pylist()
     assert months[1] == {"group": 1, "month": "1999-12", "documents": 1}
     assert months[2] == {"group": 0, "month": "2000-01", "documents": 2}
+
+
+def test_one_group_alone_has_no_telling_words() -> None:
+    # Kills: a quotient of zeros, where the group is the whole and noise cancels out.
+    sizes = groups_table(np.array([1000, 0]), NOISE)
+    counts = np.array([[900, 100], [7, 7]])
+    assert len(words_table(counts, sizes, pa.array(["a", "b"]), NOISE)) == 0
