@@ -74,7 +74,8 @@ from quietcorpus.transforms.users import user_vocabulary
 from quietcorpus.transforms.users.clipped_sums import ShareSums
 from quietcorpus.transforms.users.clipped_sums import _noisy as pair_noise_of
 from quietcorpus.transforms.users.cooccurrence import Cooccurrences, _WriteBlock
-from quietcorpus.transforms.users.overview import Grouping, Months, OverviewCounts
+from quietcorpus.transforms.users.months import Months
+from quietcorpus.transforms.users.overview import Grouping, OverviewCounts
 from quietcorpus.transforms.users.shards import pack
 from quietcorpus.transforms.users.term_rounds import TermNumbers, _selected
 from quietcorpus.transforms.users.texts import UserTexts, read_users

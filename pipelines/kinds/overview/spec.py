@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from quietcorpus.indexes.folder import MANIFEST
-from quietcorpus.transforms.users.overview import Months, month_of
+from quietcorpus.transforms.users.months import Months, month_of
 
 from ...schema.blocks import MOST_USERS, GroupBudgets, TokenizerSpec, UserVocabularySpec
 from ...schema.values import (

@@ -15,8 +15,6 @@ from pydantic import (
     model_validator,
 )
 
-from quietcorpus.mechanisms.users.adaptive_selection import Policy
-
 from ...schema.blocks import (
     MOST_USERS,
     GroupBudgets,
@@ -127,7 +125,7 @@ class PrivateTerms(PrivateUserVocabulary):
     """The terms that users' words choose."""
 
     policy: Annotated[
-        Policy,
+        Literal["gaussian", "adaptive"],  # `Policy`, whose module imports optional packages
         Field(
             description="`gaussian` chooses once, by noisy weights; `adaptive` chooses in two "
             "rounds, and gives the weight that popular words do not need to other words of their "

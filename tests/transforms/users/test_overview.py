@@ -18,13 +18,8 @@ from quietcorpus.transforms.artefacts.encoder import EncoderSource
 from quietcorpus.transforms.artefacts.folders import PoolSource
 from quietcorpus.transforms.errors import InputError
 from quietcorpus.transforms.reading.documents import Documents
-from quietcorpus.transforms.users.overview import (
-    MOST_CELLS,
-    Grouping,
-    Months,
-    month_of,
-    refuse_many,
-)
+from quietcorpus.transforms.users.months import Months, month_of
+from quietcorpus.transforms.users.overview import MOST_CELLS, Grouping, refuse_many
 
 WORDS = Vocabulary(["w", "x", "y", "z"])
 MONTHS = Months("day", month_of("2020-11"), 3)
