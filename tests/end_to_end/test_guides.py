@@ -16,7 +16,7 @@ from machine import ROOT
 from s3_server import S3Server
 
 GUIDES = "docs/guides"
-SMALL = {"size: 400": "size: 40"}
+SMALL = {"size: 100": "size: 40"}
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def test_the_readme(desk: Desk) -> None:
     # From a first spec to a report. Kills: a line that names another file or option than there is.
     init, release, check = blocks("README.md")
     desk.run(init)
-    desk.spec("complaints.yaml", "README.md", {"size: 1000": "size: 40"})
+    desk.spec("complaints.yaml", "README.md", {"size: 100": "size: 40"})
     desk.run(release)
     assert "epsilon 2.5" in desk.run(check)
     released = desk.folder / "releases" / "complaints-2026-11"
@@ -48,7 +48,7 @@ def test_the_guide_to_cards(desk: Desk) -> None:
     desk.spec(
         "complaints.yaml",
         "README.md",
-        {"size: 1000": "size: 40", "releases/complaints-2026-11": "released/complaints"},
+        {"size: 100": "size: 40", "releases/complaints-2026-11": "released/complaints"},
     )
     forms, signed, verified = blocks(f"{GUIDES}/cards.md")
     desk.run(signed)

@@ -31,7 +31,7 @@ from quietcorpus.indexes.tokens.tokenizers import UNICODE_WORDS, Tokenizer
 from quietcorpus.indexes.words.manifest import IndexManifest, Part
 from quietcorpus.indexes.words.word_index import WordIndex, open_index
 
-from ..errors import InputError, StoreUnavailable, client_errors
+from ..errors import InputError, Unavailable, client_errors
 from .files import FileSource
 
 CACHE = "QUIETCORPUS_CACHE"
@@ -104,9 +104,8 @@ class FolderSource(Generic[Opened]):
             with _threads:
                 found: Opened = _opened(kind, self.uri, self.digest)
                 return found
-        except (ArtefactError, StoreUnavailable) as error:
-            passing = isinstance(error, StoreUnavailable)
-            raised = StoreUnavailable if passing else InputError
+        except (ArtefactError, Unavailable) as error:
+            raised = type(error) if isinstance(error, Unavailable) else InputError
             raise raised(f"{self.key}: {self.uri} {error}") from None
 
 
