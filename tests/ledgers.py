@@ -50,9 +50,14 @@ def records(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
 
 
+OWN_CODES = {"would pass the cap": 3, "no file matches": 4}
+"""The exit codes of refusals that schedulers tell apart, by their words."""
+
+
 def refusal(done: subprocess.CompletedProcess[str]) -> str:
-    """The one line of a refusal; that of a cap which is reached has a code of its own."""
-    assert done.returncode == (3 if "would pass the cap" in done.stderr else 2), done.stderr
+    """The one line of a refusal."""
+    code = next((own for said, own in OWN_CODES.items() if said in done.stderr), 2)
+    assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
     last = done.stderr.splitlines()[-1]
     assert last.startswith("quietcorpus: error: ")
