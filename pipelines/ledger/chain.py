@@ -365,7 +365,11 @@ class Chain:
         """
         if not places.is_local(self.uri) or not os.path.isdir(self.uri):
             return
-        differ = abs(datetime.now(UTC) - file_clock(self.uri))
+        try:
+            there = file_clock(self.uri)
+        except OSError:
+            return  # the journal names what hinders a record, too
+        differ = abs(datetime.now(UTC) - there)
         if differ > _SKEW:
             raise Unavailable(
                 f"this machine's clock: differs from that of the file system of {self.uri} by "

@@ -112,7 +112,7 @@ def test_the_warning_comes_before_anything_is_read(workspace: Workspace) -> None
     # Kills: a warning once the budget is spent.
     changes, said = WEAK["per-entry"]
     done = workspace.run("release", str(workspace.spec(changes | NOWHERE)))
-    assert "nothing-" in workspace.error_of(done)
+    assert "nothing-" in workspace.error_of(done, 4)
     assert warnings(done) == [said]
 
 
@@ -294,7 +294,7 @@ def test_users_enough(workspace: Workspace, lee_texts: list[str]) -> None:
         changes = embeddings(workspace, method, **block) | NOWHERE
         changes["input"] = {"path": NOWHERE["input.path"]}
         done = workspace.run("release", str(workspace.spec(changes)))
-        assert "nothing-" in workspace.error_of(done)
+        assert "nothing-" in workspace.error_of(done, 4)
         assert "WARNING" not in done.stderr
 
 
