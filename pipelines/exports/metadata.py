@@ -82,16 +82,20 @@ _CONTEXT: dict[str, Any] = {
 } | {name: f"cr:{name}" for name in f"{_TERMS} {_MORE} {_LAST}".split()}
 
 _TEXT, _INT32, _INT64, _REAL = "sc:Text", "cr:Int32", "cr:Int64", "cr:Float32"
+_FLOAT64 = "cr:Float64"
 _OF_COLUMN = {
-    **dict.fromkeys(("term_id", "bin", "candidate"), (_INT32, False)),
+    **dict.fromkeys(("term_id", "bin", "candidate", "group"), (_INT32, False)),
     **dict.fromkeys(("terms", "counts", "bins"), (_INT32, True)),
-    **dict.fromkeys(("votes", "estimate"), (_INT64, False)),
+    **dict.fromkeys(("votes", "estimate", "documents", "count"), (_INT64, False)),
+    **dict.fromkeys(("share", "margin", "ratio", "low", "high", "certainty"), (_FLOAT64, False)),
+    "is_empty": ("sc:Boolean", False),
     **dict.fromkeys(("embedding", "vector"), (_REAL, True)),
 }
+_WITH_IDS = (layout.TEXTS, layout.VOTES, layout.RESAMPLED, layout.EXAMPLES)
 _OF_FILE = {
     (layout.VOCABULARY, "weight"): (_INT64, False),
-    (layout.TEXTS, "weight"): ("cr:Float64", False),
-    **{(path, "id"): (_INT64, False) for path in (layout.TEXTS, layout.VOTES, layout.RESAMPLED)},
+    (layout.TEXTS, "weight"): (_FLOAT64, False),
+    **{(path, "id"): (_INT64, False) for path in _WITH_IDS},
 }
 """The type of a column, and whether it holds lists; all others hold text."""
 

@@ -11,14 +11,16 @@ from __future__ import annotations
 import math
 from enum import Enum
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from quietcorpus.mechanisms.bags.bag_of_words import BagOfWords
 from quietcorpus.mechanisms.noise.geometric import TwoSidedGeometric
-from quietcorpus.mechanisms.votes.ballots import Ballots
-from quietcorpus.mechanisms.votes.pool_size import least_voters
 
 from ..card.model import Meaning
 from .notices import mean_off, number
+
+if TYPE_CHECKING:
+    from quietcorpus.mechanisms.votes.ballots import Ballots
 
 _OWN_WORDS = 100  # distinct words of a document
 _LENGTH = 15.0  # of a document's counts, as a vector
@@ -182,6 +184,9 @@ def of_votes(votes: Ballots, shape: tuple[int, int], voters: str, *, smooth: boo
 
     `shape` has the numbers of strata and of the pool's texts.
     """
+    # The module imports optional packages.
+    from quietcorpus.mechanisms.votes.pool_size import least_voters
+
     strata, texts = shape
     enough = least_voters(votes, texts, strata) / (_SMOOTHED if smooth else _EACH)
     said = (

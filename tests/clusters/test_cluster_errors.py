@@ -201,8 +201,10 @@ def test_an_artefact_that_workers_do_not_reach(loopback: Workspace, words: Any, 
     options = local_spark(
         AWS_ACCESS_KEY_ID="wrong", QUIETCORPUS_CACHE=str(loopback.folder / "cache")
     )
-    message = loopback.refused(words(index="s3://corpus/unreached"), *options)
-    assert message.startswith("mechanism.index: s3://corpus/unreached cannot be fetched")
+    message = loopback.refused(words(index="s3://corpus/unreached"), *options, code=1)
+    assert message.startswith(
+        "mechanism.index: s3://corpus/unreached cannot be used: the store rejects the credentials"
+    )
 
 
 def test_spark_inside_the_job_server(loopback: Workspace) -> None:

@@ -29,6 +29,7 @@ DATA = {
     *("evaluation/report/report.html.j2", "pipelines/card/page.html.j2"),
     *("pipelines/card/README.md.j2", "pipelines/exports/datasheet.md.j2"),
     *("pipelines/exports/sp800-226.md.j2", "pipelines/ledger/page.html.j2"),
+    "pipelines/kinds/overview/overview.html.j2",
 }
 BUILD = {"LICENSE", "README.md", "pyproject.toml", "setup.py"}
 METADATA = {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE", "top_level.txt"}

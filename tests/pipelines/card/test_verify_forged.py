@@ -372,9 +372,13 @@ FREE = {
         "what is known of users, and a budget that is not spent in whole",
     ),
     **dict.fromkeys(
-        (f"mechanism.{name}" for name in ("vocabulary.private.words", "tokens", "window")),
+        (
+            f"mechanism.{name}"
+            for name in ("vocabulary.private.words", "tokens", "window", "contributions.tokens")
+        ),
         "bounds by which users' texts were cut",
     ),
+    "input_digest": "a keyed digest of files that are not in the release",
 }
 """What no one can compute who has the release alone: names, times, the publisher's own words, and
 facts of what is not in the release, each with the reason."""

@@ -44,6 +44,7 @@ OF_PARQUET = {
     "cr:Int64": (pa.int64(),),
     "cr:Float32": (pa.float32(),),
     "cr:Float64": (pa.float64(),),
+    "sc:Boolean": (pa.bool_(),),
 }
 
 

@@ -70,7 +70,7 @@ def test_a_release_of_the_fewest_files(workspace: Workspace) -> None:
     assert_of_the_release(workspace.output)
     assert "compression.parquet" not in qc.export_card(workspace.output, "datasheet")
     said = read_card(str(workspace.output)).guarantee.not_protected
-    assert not any("histogram" in line for line in said)
+    assert [one for one in said if "histogram" in one and "accepted by name" not in one] == []
 
 
 def test_a_small_delta_is_written_in_few_digits(workspace: Workspace) -> None:
