@@ -344,7 +344,8 @@ def check(output: str, card: Card) -> None:
     assert isinstance(mechanism, WordEmbeddingsMechanism)
     check_vocabulary(f"{output}/{layout.CARD}", mechanism.vocabulary, card.budget.stages[:-1])
     stage = card.budget.stages[-1].parameters
-    assert isinstance(stage, UserParameters)
+    if not isinstance(stage, UserParameters):
+        raise InputError(f"{output}/{layout.CARD}: budget.stages: the last is not of users")
     check_cost(f"{output}/{layout.CARD}", stage, _courses(mechanism))
     _check_numbers(f"{output}/{layout.CARD}", mechanism, card)
 
