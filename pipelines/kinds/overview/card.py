@@ -307,7 +307,8 @@ def check(output: str, card: Card) -> None:
         raise InputError(f"{uri}: artefacts: not a public pool, encoder and vocabulary")
     check_vocabulary(uri, mechanism.vocabulary, card.budget.stages[:-1])
     stage = card.budget.stages[-1].parameters
-    assert isinstance(stage, UserParameters)
+    if not isinstance(stage, UserParameters):
+        raise InputError(f"{uri}: budget.stages: the last is not of users")
     check_cost(uri, stage, courses_of_norms(mechanism.noise_multiplier, mechanism.norms))
     check_total(uri, mechanism, card, STAGE, [layout.VOCABULARY])
     if not is_accountable():

@@ -309,7 +309,8 @@ def check(output: str, card: Card) -> None:
     assert isinstance(mechanism, UserHistogramMechanism)
     check_vocabulary(uri, mechanism.vocabulary, card.budget.stages[:-1])
     stage = card.budget.stages[-1].parameters
-    assert isinstance(stage, UserParameters | DocumentParameters)
+    if not isinstance(stage, UserParameters | DocumentParameters):
+        raise InputError(f"{uri}: budget.stages: the last is not of users or documents")
     check_cost(uri, stage, courses_of_norms(mechanism.noise_multiplier, mechanism.norms))
     check_total(uri, mechanism, card, STAGE)
     if not is_accountable():
