@@ -53,6 +53,16 @@ def is_solved_alike(card: Card) -> bool:
     return all(f"{name} {version(name)}" in used for name in ACCOUNTANTS)
 
 
+def last_stage(
+    uri: str, card: Card, *units: type[DocumentParameters] | type[UserParameters]
+) -> DocumentParameters | UserParameters:
+    """Return the numbers of the last stage; raises InputError if they are of another unit."""
+    stage = card.budget.stages[-1].parameters
+    if not isinstance(stage, units):
+        raise InputError(f"{uri}: budget.stages: the last is of another unit")
+    return stage
+
+
 def check_cost(
     uri: str, stage: DocumentParameters | UserParameters, courses: Iterable[Course]
 ) -> None:

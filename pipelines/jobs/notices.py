@@ -195,7 +195,8 @@ def _listed(source: FileSource) -> ListedWords | None:
 
 
 _SENTENCES = 10  # of a document, where its size is not known before the run
-_MANY = 1_000  # words of a vocabulary whose size is not known before the run
+MANY = 1_000
+"""The words of a vocabulary whose size is not known before the run."""
 
 
 def of_histogram(rate: Fraction) -> str:
@@ -206,16 +207,14 @@ def of_histogram(rate: Fraction) -> str:
 
 def of_counts(deviation: float) -> str:
     """Say how far off a count of users' words is."""
-    size = deviation * math.sqrt(2 / math.pi)
-    return f"the count of a word is off by about {number(size)} on average"
+    return f"the count of a word is off by about {number(mean_size(deviation))} on average"
 
 
 def of_sizes(deviation: float, least: int, groups: int) -> str:
     """Say how far off the size of a group is, and how small one may be to be seen."""
-    size = deviation * math.sqrt(2 / math.pi)
     return (
-        f"the size of a group is off by about {number(size)} documents on average; of {groups:,} "
-        f"groups, those of fewer than {least:,} are not told from empty ones"
+        f"the size of a group is off by about {number(mean_size(deviation))} documents on average; "
+        f"of {groups:,} groups, those of fewer than {least:,} are not told from empty ones"
     )
 
 
@@ -233,7 +232,7 @@ def of_bags(mechanism: BagOfWords, *, size_known: bool) -> list[str]:
     law = TwoSidedGeometric(mechanism.rate)
     off = f"off by about {number(law.mean_size)} on average"
     if not size_known and mechanism.bins == mechanism.vocabulary_size:
-        added = f"about {number(_MANY * law.above_zero)} of every {_MANY:,} words"
+        added = f"about {number(MANY * law.above_zero)} of every {MANY:,} words"
     elif mechanism.bins == mechanism.vocabulary_size:
         added = (
             f"about {number(mechanism.bins * law.above_zero)} of the vocabulary's "
@@ -325,6 +324,11 @@ def mean_off(epsilon: Fraction, directions: int) -> float:
     The noise on the sum has length directions / rate on average, in steps of radius / STEPS.
     """
     return 2 * directions / (float(epsilon) * _SENTENCES)
+
+
+def mean_size(deviation: float) -> float:
+    """Return the mean size of Gaussian noise."""
+    return deviation * math.sqrt(2 / math.pi)
 
 
 def number(value: float) -> str:

@@ -17,7 +17,7 @@ from quietcorpus.mechanisms.bags.bag_of_words import BagOfWords
 from quietcorpus.mechanisms.noise.geometric import TwoSidedGeometric
 
 from ..card.model import Meaning
-from .notices import mean_off, number
+from .notices import MANY, mean_off, number
 
 if TYPE_CHECKING:
     from quietcorpus.mechanisms.votes.ballots import Ballots
@@ -28,7 +28,6 @@ _WITHIN = 0.02  # the standard error at which the mean of a count shows
 _TIMES = 20  # an error, for a count that is right to 5 in 100
 _BINS = (800, 400, 100)
 _FEW_BINS = 400  # fewer lose a third of the labels before any noise
-_MOST_LISTED = 1_000  # words of a vocabulary whose size is not known before the run
 _NEAREST = 500
 _EACH, _SMOOTHED = 3, 12  # the share of all voters by whom each text stands out alone
 
@@ -58,7 +57,7 @@ def of_bags(mechanism: BagOfWords, *, size_known: bool) -> str:
     """Say what bags of words are good for; arguments are those of `notices.of_bags`."""
     law = TwoSidedGeometric(mechanism.rate)
     compressed = mechanism.bins < mechanism.vocabulary_size
-    bins = mechanism.bins if compressed or size_known else _MOST_LISTED
+    bins = mechanism.bins if compressed or size_known else MANY
     labels = of_noise_in_bins(law.deviation, bins)
     group = max(10, _rounded((law.deviation / _WITHIN) ** 2))
     said = [
@@ -67,7 +66,7 @@ def of_bags(mechanism: BagOfWords, *, size_known: bool) -> str:
         labels.value,
     ]
     if labels is not Labels.SURVIVE:
-        words = mechanism.vocabulary_size if size_known else _MOST_LISTED
+        words = mechanism.vocabulary_size if size_known else MANY
         said.append(_other_bins(law.deviation, words, labels))
     return "; ".join(said)
 

@@ -22,6 +22,7 @@ from ...card.costs import (
     courses_of_norms,
     is_accountable,
     is_solved_alike,
+    last_stage,
     within_deviations,
 )
 from ...card.limits import are_named
@@ -306,9 +307,7 @@ def check(output: str, card: Card) -> None:
     if any(one.guarantee is not None or one.provenance != "public" for one in card.artefacts):
         raise InputError(f"{uri}: artefacts: not a public pool, encoder and vocabulary")
     check_vocabulary(uri, mechanism.vocabulary, card.budget.stages[:-1])
-    stage = card.budget.stages[-1].parameters
-    if not isinstance(stage, UserParameters):
-        raise InputError(f"{uri}: budget.stages: the last is not of users")
+    stage = last_stage(uri, card, UserParameters)
     check_cost(uri, stage, courses_of_norms(mechanism.noise_multiplier, mechanism.norms))
     check_total(uri, mechanism, card, STAGE, [layout.VOCABULARY])
     if not is_accountable():

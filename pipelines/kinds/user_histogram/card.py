@@ -18,6 +18,7 @@ from ...card.costs import (
     courses_of_norms,
     is_accountable,
     is_solved_alike,
+    last_stage,
     within_deviations,
 )
 from ...card.limits import (
@@ -308,9 +309,7 @@ def check(output: str, card: Card) -> None:
     mechanism, uri = card.mechanism, f"{output}/{layout.CARD}"
     assert isinstance(mechanism, UserHistogramMechanism)
     check_vocabulary(uri, mechanism.vocabulary, card.budget.stages[:-1])
-    stage = card.budget.stages[-1].parameters
-    if not isinstance(stage, UserParameters | DocumentParameters):
-        raise InputError(f"{uri}: budget.stages: the last is not of users or documents")
+    stage = last_stage(uri, card, UserParameters, DocumentParameters)
     check_cost(uri, stage, courses_of_norms(mechanism.noise_multiplier, mechanism.norms))
     check_total(uri, mechanism, card, STAGE)
     if not is_accountable():

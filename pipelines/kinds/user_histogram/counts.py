@@ -110,7 +110,7 @@ class UserHistogramKind(ClippedSumsKind):
     def verdict(self) -> str:
         choice = self.corpus.choice
         least = needed(choice) if choice else None
-        size = self.deviation * math.sqrt(2 / math.pi)
+        size = notices.mean_size(self.deviation)
         return verdicts.of_whole(size, self.spec.units, f"{self.corpus.unit}s", least)
 
     def account(self, files: Sequence[Written]) -> Account:

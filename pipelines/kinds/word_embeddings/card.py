@@ -38,7 +38,14 @@ from quietcorpus.mechanisms.accounting.guarantees import Spending, UserPrivacy, 
 from quietcorpus.transforms.artefacts.folders import IndexSource
 from quietcorpus.transforms.errors import InputError
 
-from ...card.costs import Course, check_cost, courses_of_norms, is_accountable, is_solved_alike
+from ...card.costs import (
+    Course,
+    check_cost,
+    courses_of_norms,
+    is_accountable,
+    is_solved_alike,
+    last_stage,
+)
 from ...card.limits import are_named
 from ...card.mechanism import FileFormat, Mechanism, Product, Promise
 from ...card.model import Card, PapersFigure, UsedArtefact
@@ -343,9 +350,7 @@ def check(output: str, card: Card) -> None:
     mechanism = card.mechanism
     assert isinstance(mechanism, WordEmbeddingsMechanism)
     check_vocabulary(f"{output}/{layout.CARD}", mechanism.vocabulary, card.budget.stages[:-1])
-    stage = card.budget.stages[-1].parameters
-    if not isinstance(stage, UserParameters):
-        raise InputError(f"{output}/{layout.CARD}: budget.stages: the last is not of users")
+    stage = last_stage(f"{output}/{layout.CARD}", card, UserParameters)
     check_cost(f"{output}/{layout.CARD}", stage, _courses(mechanism))
     _check_numbers(f"{output}/{layout.CARD}", mechanism, card)
 
